@@ -1,0 +1,1 @@
+"""minikubelet: a kubelet for one host, without a cluster."""

@@ -1,0 +1,121 @@
+"""What one pod's worker remembers between two decisions, and what a daemon restart must not lose.
+
+Memory is a value: `decide` and the `notes` functions return a new one and never change the one they are given.
+Everything but `in_flight` is kept in `store/`, so a killed daemon resumes with it.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from minikubelet.api.status import PodStatus
+
+
+class ProbeResult(enum.Enum):
+    UNKNOWN = "Unknown"
+    SUCCESS = "Success"
+    FAILURE = "Failure"
+
+
+class ProbeResults(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of one container id; None means no result yet. A new container id starts with none."""
+
+    startup: ProbeResult | None = None
+    liveness: ProbeResult | None = None
+    readiness: ProbeResult | None = None
+
+
+class HookState(enum.Enum):
+    PENDING = "Pending"  # to be run, or running: it is run again if the daemon dies meanwhile
+    DONE = "Done"
+    FAILED = "Failed"
+
+
+class BackoffEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """lifecycle.md section 7. `delay` and `last_update` in seconds."""
+
+    delay: float
+    last_update: float
+
+
+class StartError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the last start of a container failed: `waiting.reason` and `.message` (lifecycle.md 6.1).
+
+    `retry_at` is when the next try is due. A failed pull turns from ErrImagePull to its back-off wording
+    (`later_reason`, `later_message`) at `later_at`, so that both can be seen, as with the kubelet.
+    """
+
+    reason: str
+    message: str
+    at: float
+    retry_at: float
+    later_reason: str = ""
+    later_message: str = ""
+    later_at: float = 0.0
+
+
+class KillReason(enum.Enum):
+    LIVENESS = "LivenessProbe"
+    STARTUP = "StartupProbe"
+    CHANGED = "DefinitionChanged"
+    POST_START = "FailedPostStartHook"
+    UNKNOWN = "Unknown"
+    POD = "PodStopping"  # part of a pod-wide stop
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """One container is being stopped since `began`, with `grace` seconds in all (preStop included)."""
+
+    reason: KillReason
+    message: str
+    began: float
+    grace: int
+
+
+class StopCause(enum.Enum):
+    REMOVED = "Removed"  # the manifest is gone or replaced
+    COMPLETED = "Completed"  # no regular container is left to run (lifecycle.md 9)
+    INIT_FAILED = "InitFailed"
+    DEADLINE = "DeadlineExceeded"
+    SANDBOX = "SandboxChanged"  # stop, then create a new sandbox (lifecycle.md 3.2)
+    RESTART_ALL = "RestartAllContainers"  # lifecycle.md 5.4: kill and remove everything, keep the sandbox
+
+
+class Stopping(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod-wide stop under way. `grace` may shrink, never grow (10.2)."""
+
+    cause: StopCause
+    began: float
+    grace: int
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys are container ids where it says id, container names where it says name."""
+
+    #: When the pod was accepted: `status.startTime`, and the start of activeDeadlineSeconds.
+    accepted_at: float
+    #: The last published status ("old" in lifecycle.md section 11).
+    status: PodStatus | None = None
+    backoff: dict[str, BackoffEntry] = {}  # by back-off key (7.1)
+    start_errors: dict[str, StartError] = {}  # by name
+    probes: dict[str, ProbeResults] = {}  # by id
+    post_start: dict[str, HookState] = {}  # by id; absent: no hook, or adopted: counts as done
+    pre_stop: dict[str, HookState] = {}  # by name, for the stop under way; by id for a single kill
+    kills: dict[str, Kill] = {}  # by id; kept until the record is gone, so that restart rules can see it
+    signalled: frozenset[str] = frozenset()  # ids that were sent the stop signal
+    #: Names of init containers that completed, per sandbox id: they are not run again in that sandbox.
+    init_done: dict[str, frozenset[str]] = {}
+    #: Sandbox ids in which the pod was initialised once (all init entries done or started).
+    initialized: frozenset[str] = frozenset()
+    stopping: Stopping | None = None
+    deadline_exceeded: bool = False
+    #: The pod-wide stop has finished for good: nothing runs and nothing will.
+    stopped: bool = False
+    #: Highest restart count given out, by name: counts go on when records are gone.
+    restart_counts: dict[str, int] = {}
+    #: Names waiting for their new record after RestartAllContainers (5.4.4).
+    restarting_all: frozenset[str] = frozenset()
+    #: Keys of actions that were handed out and have not come back. Never stored.
+    in_flight: frozenset[str] = frozenset()
