@@ -1,0 +1,33 @@
+"""What all workers share: the runtime, images, volumes, events and the facts of this node. Made once by `daemon.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+from minikubelet.pods.images import ImagePuller
+from minikubelet.pods.live import LivePods
+from minikubelet.pods.recorder import EventRecorder
+from minikubelet.pods.volumes import VolumeManager
+from minikubelet.runtime.cri import CRIClient
+from minikubelet.runtime.mapping import NodeContext
+from minikubelet.runtime.state import RuntimeState
+from minikubelet.store.database import Store
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Services:
+    cri: CRIClient
+    state: RuntimeState
+    images: ImagePuller
+    volumes: VolumeManager
+    recorder: EventRecorder
+    live: LivePods
+    store: Store
+    node: NodeContext
+    #: How many sandbox and container starts run at a time, all pods together: more than the cores can carry only
+    #: makes each of them slower (CD 12).
+    starts: asyncio.Semaphore
+    #: Unix seconds.
+    clock: Callable[[], float]

@@ -1,0 +1,207 @@
+"""One worker per pod: observe, decide, publish, act, then sleep until woken or until the moment that `decide` named.
+
+Nothing else touches a pod's containers. Slow things (a pull, a hook, a stop that waits for its grace) run as the
+worker's own named tasks, so they never hold up its decisions. `manager.py` makes workers and tells them when their
+manifest is gone or changed; `executor.py` carries out single actions; `probing.py` keeps the probes going.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+import structlog
+
+from minikubelet.api.pod import Pod
+from minikubelet.api.status import HostIP, PodIP, PodStatus
+from minikubelet.lifecycle import notes
+from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
+from minikubelet.lifecycle.decide import decide
+from minikubelet.lifecycle.memory import Memory, ProbeResult, StopCause
+from minikubelet.lifecycle.records import Observed
+from minikubelet.pods.cleanup import clean_up_pod, release_pod
+from minikubelet.pods.executor import Executor, Note, half_made
+from minikubelet.pods.probing import Probing
+from minikubelet.pods.services import Services
+from minikubelet.pods.tasks import Abandoned, Handle
+from minikubelet.pods.times import rfc3339
+from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
+from minikubelet.store.database import StoredPod
+
+log = structlog.get_logger(__name__)
+
+_ABANDONABLE = CreateSandbox | StartContainer | RunPostStart
+#: Seconds between tries of an action that the runtime refuses, doubling.
+_RETRY_FIRST, _RETRY_MAX = 0.5, 10.0
+#: The longest sleep with a moment in view: a clock that was set meanwhile is noticed after that.
+_LONGEST_SLEEP = 30.0
+
+
+class PodWorker:
+    """Runs one pod until its manifest is gone and everything of it has been removed."""
+
+    def __init__(self, pod: Pod, *, file: str, memory: Memory, services: Services) -> None:
+        self.pod = pod
+        self.file = file
+        self.memory = memory
+        self._services = services
+        self._executor = Executor(services)
+        self._wake = asyncio.Event()
+        self._handles: dict[str, Handle] = {}
+        self._retries: dict[str, float] = {}
+        self._saved: tuple[Pod, Memory] | None = None
+        self._deleted_at: float | None = None
+        self._log = log.bind(pod=f"{pod.metadata.namespace}/{pod.metadata.name}", uid=self.uid)
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def removing(self) -> bool:
+        stopping = self.memory.stopping
+        return stopping is not None and stopping.cause is StopCause.REMOVED
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def update(self, pod: Pod, *, file: str) -> None:
+        """Take over an edited manifest of the same uid (LC 12.5)."""
+        self.pod, self.file = pod, file
+        self.wake()
+
+    def remove(self) -> None:
+        """End the pod in order; `run` returns when nothing of it is left."""
+        if not self.removing:
+            self._log.info("pod is being removed", file=self.file)
+            self.memory = notes.request_stop(self.memory, pod=self.pod, cause=StopCause.REMOVED, now=self._now())
+            self._abandon()
+            self.wake()
+
+    async def run(self) -> None:
+        """Until the pod has been removed. A cancellation leaves its containers as they are."""
+        async with asyncio.TaskGroup() as tasks:
+            probing = Probing(tasks, services=self._services, on_result=self._probed)
+            try:
+                await self._live(tasks, probing)
+            finally:
+                probing.stop()
+
+    async def _live(self, tasks: asyncio.TaskGroup, probing: Probing) -> None:
+        state = self._services.state
+        released = False
+        while True:
+            self._wake.clear()
+            self._publish(self.memory.status)
+            await state.wait_connected()
+            observed = state.observed(self.uid)
+            if left := half_made(observed):
+                await self._discard(left)
+                continue
+            decision = self._decide(observed)
+            probing.follow(self.pod, observed=observed, memory=self.memory)
+            for action in decision.actions:
+                self._start(tasks, action)
+            if decision.finished:
+                if self.removing:
+                    await clean_up_pod(self.pod, self._services)
+                    break
+                if not released:
+                    await release_pod(self.pod, self._services)
+                    released = True
+            await self._sleep(decision.wake_at)
+
+    def _decide(self, observed: Observed) -> Decision:
+        was_stopping = self.memory.stopping is not None
+        decision = decide(self.pod, observed, self.memory, self._now())
+        if decision.memory.stopping is not None and not was_stopping:
+            self._abandon()
+        self.memory = decision.memory
+        for event in decision.events:
+            self._services.recorder.event(self.pod, event)
+        self._publish(decision.status)
+        self._save()
+        return decision
+
+    async def _sleep(self, wake_at: float | None) -> None:
+        timeout = None if wake_at is None else min(max(wake_at - self._now(), 0.0), _LONGEST_SLEEP)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+
+    # ---- acting ------------------------------------------------------------------
+    def _start(self, tasks: asyncio.TaskGroup, action: Action) -> None:
+        handle = Handle()
+        if isinstance(action, _ABANDONABLE):
+            self._handles[action.key] = handle
+        handle.bind(tasks.create_task(self._carry_out(action, handle), name=f"{self.pod.metadata.name} {action.key}"))
+
+    async def _carry_out(self, action: Action, handle: Handle) -> None:
+        note: Note | None = None
+        try:
+            note = await self._executor.carry_out(action, pod=self.pod, handle=handle)
+            self._retries.pop(action.key, None)
+        except Abandoned:
+            self._log.info("abandoned, the pod is being stopped", action=action.key)
+        except RuntimeUnavailableError:
+            await self._services.state.lost()
+        except (ContainerRuntimeError, OSError) as error:
+            delay = self._retries[action.key] = min(self._retries.get(action.key, _RETRY_FIRST / 2) * 2, _RETRY_MAX)
+            self._log.warning("the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay)
+            await asyncio.sleep(delay)
+        finally:
+            self._handles.pop(action.key, None)
+            memory = self.memory if note is None else note(self.memory)
+            self.memory = notes.action_finished(memory, action.key)
+            self.wake()
+
+    def _abandon(self) -> None:
+        for handle in self._handles.values():
+            handle.abandon()
+
+    async def _discard(self, containers: list[str]) -> None:
+        """Remove what a start that was cut short has left, so that the decision never sees it."""
+        for container_id in containers:
+            try:
+                await self._services.cri.remove_container(container_id)
+                self._services.state.note_removed(container_id)
+            except RuntimeUnavailableError:
+                await self._services.state.lost()
+                return
+
+    def _probed(self, container_id: str, kind: str, result: ProbeResult) -> None:
+        self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)
+        self.wake()
+
+    # ---- telling ------------------------------------------------------------------
+    def _publish(self, status: PodStatus | None) -> None:
+        metadata = self.pod.metadata
+        if self.memory.stopping is not None and self.removing:
+            self._deleted_at = self._deleted_at or self.memory.stopping.began
+            metadata = msgspec.structs.replace(
+                metadata,
+                deletion_timestamp=rfc3339(self._deleted_at + self.memory.stopping.grace),
+                deletion_grace_period_seconds=self.memory.stopping.grace,
+            )
+        self._services.live.put(msgspec.structs.replace(self.pod, metadata=metadata, status=self._with_host(status)))
+
+    def _with_host(self, status: PodStatus | None) -> PodStatus:
+        status = status or PodStatus(phase="Pending")
+        node_ip = self._services.node.node_ip
+        if not node_ip or status.start_time is None:
+            return status
+        status = msgspec.structs.replace(status, host_ip=node_ip, host_ips=(HostIP(ip=node_ip),))
+        if self.pod.spec.host_network and not status.pod_ip and status.phase not in ("Succeeded", "Failed"):
+            status = msgspec.structs.replace(status, pod_ip=node_ip, pod_ips=(PodIP(ip=node_ip),))
+        return status
+
+    def _save(self) -> None:
+        memory = msgspec.structs.replace(self.memory, in_flight=frozenset())
+        if self._saved != (self.pod, memory):
+            self._saved = (self.pod, memory)
+            encode = msgspec.json.encode
+            self._services.store.save_pod(StoredPod(self.uid, self.file, encode(self.pod), encode(memory)))
+
+    def _now(self) -> float:
+        return self._services.clock()
