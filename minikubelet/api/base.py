@@ -2,33 +2,62 @@
 
 Every struct of `api/` derives from `Object`. Attribute names are Kubernetes' field names in snake case;
 `kubernetes_name` gives the JSON name back (`host_ip` -> `hostIP`), so the two can never drift apart.
+The aliases below are the scalar types of Kubernetes' API that Python's own types are too wide for: `schema` reads them.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
 import msgspec
+
+_T = TypeVar("_T")
 
 #: Field-name parts that Kubernetes writes in capitals (when they are not the first part).
 _CAPITALS = {
-    "ip": "IP", "ips": "IPs", "id": "ID", "pid": "PID", "ipc": "IPC", "fqdn": "FQDN", "api": "API", "dns": "DNS",
-    "tcp": "TCP", "wwn": "WWN", "fs": "FS", "iqn": "IQN", "uri": "URI", "url": "URL", "cidr": "CIDR", "grpc": "GRPC",
-}  # fmt: skip
-#: Names that follow no rule.
-_IRREGULAR = {
-    "cluster_ip": "clusterIP", "wwns": "wwids", "scale_io": "scaleIO", "tcp_socket": "tcpSocket", "fs_type": "fsType",
-    "fs_group": "fsGroup", "fs_group_change_policy": "fsGroupChangePolicy", "dns_policy": "dnsPolicy",
-    "dns_config": "dnsConfig", "api_version": "apiVersion", "restart_policy_rules": "restartPolicyRules",
-    "pod_ip": "podIP", "pod_ips": "podIPs", "http_get": "httpGet", "csi": "csi",
+    "ip": "IP", "ips": "IPs", "id": "ID", "pid": "PID", "ipc": "IPC", "fqdn": "FQDN", "api": "API", "io": "IO",
 }  # fmt: skip
 
 
 def kubernetes_name(attribute: str) -> str:
     """The JSON name of a field, e.g. `set_hostname_as_fqdn` -> `setHostnameAsFQDN`."""
-    if attribute in _IRREGULAR:
-        return _IRREGULAR[attribute]
-    first, *rest = attribute.rstrip("_").split("_")
+    first, *rest = attribute.split("_")
     return first + "".join(_CAPITALS.get(part, part.capitalize()) for part in rest)
 
 
-class Object(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, rename=kubernetes_name):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))  # for type checkers
+class Object(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, rename=kubernetes_name
+):
     """A Kubernetes object or part of one. Unset fields are None (or an empty tuple or dict) and are not encoded."""
+
+
+def shown(value: _T) -> _T:
+    """A default that is encoded as well, as Kubernetes shows it: only unset fields are left out."""
+    return msgspec.field(default_factory=lambda: value)
+
+
+class IntRange(msgspec.Struct, frozen=True):
+    """The whole numbers that a field of Kubernetes' API can hold."""
+
+    bits: int
+
+    @property
+    def lowest(self) -> int:
+        return -(1 << (self.bits - 1))
+
+    @property
+    def highest(self) -> int:
+        return (1 << (self.bits - 1)) - 1
+
+
+class QuantityText(msgspec.Struct, frozen=True):
+    """The mark of a text that has to be a Kubernetes quantity (`100m`, `64Mi`)."""
+
+
+Int32 = Annotated[int, IntRange(32)]
+Int64 = Annotated[int, IntRange(64)]
+#: A quantity as text; `quantity` reads it. YAML numbers are accepted and kept as they are written.
+Quantity = Annotated[str, QuantityText()]
+#: Content that is never looked into.
+Raw = Any

@@ -1,169 +1,121 @@
-"""The Pod (v1), as far as it is supported."""
+"""The Pod (v1), every field of it, and the names that the other rooms import their pod types by."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
-from minikubelet.api.base import Object
+from minikubelet.api.base import Int32, Int64, Object, Quantity, Raw, shown
+from minikubelet.api.container import (
+    Container,
+    ContainerPort,
+    ContainerRestartRule,
+    ResourceRequirements,
+    RestartRuleExitCodes,
+    VolumeMount,
+    is_sidecar,
+)
+from minikubelet.api.environment import EnvVar
+from minikubelet.api.handlers import (
+    ExecAction,
+    GRPCAction,
+    HTTPGetAction,
+    HTTPHeader,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
+    SleepAction,
+    TCPSocketAction,
+)
 from minikubelet.api.meta import ObjectMeta
+from minikubelet.api.network import HostAlias, PodDNSConfig, PodDNSConfigOption
+from minikubelet.api.scheduling import (
+    Affinity,
+    PodReadinessGate,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from minikubelet.api.security import PodSecurityContext
 from minikubelet.api.status import PodStatus
+from minikubelet.api.support import NO_CLUSTER, NOT_YET, accepted, refused
+from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
+
+__all__ = [
+    "Container", "ContainerPort", "ContainerRestartRule", "EmptyDirVolumeSource", "EnvVar", "ExecAction", "GRPCAction",
+    "HTTPGetAction", "HTTPHeader", "HostAlias", "HostPathVolumeSource", "Lifecycle", "LifecycleHandler", "Pod",
+    "PodDNSConfig", "PodDNSConfigOption", "PodOS", "PodSpec", "Probe", "ResourceRequirements", "RestartRuleExitCodes",
+    "SleepAction", "TCPSocketAction", "Volume", "VolumeMount", "is_sidecar",
+]  # fmt: skip
+
+_NO_ACCOUNTS = refused("static pods may not reference serviceaccounts")
+_NO_CLAIMS = refused("static pods may not reference resourceclaims")
 
 
-class ExecAction(Object):
-    command: tuple[str, ...] = ()
-
-
-class HTTPHeader(Object):
+class PodOS(Object):
     name: str
-    value: str = ""
 
 
-class HTTPGetAction(Object):
-    port: int | str
-    path: str = "/"
-    host: str = ""
-    scheme: str = "HTTP"
-    http_headers: tuple[HTTPHeader, ...] = ()
-
-
-class TCPSocketAction(Object):
-    port: int | str
-    host: str = ""
-
-
-class GRPCAction(Object):
-    port: int
-    service: str = ""
-
-
-class SleepAction(Object):
-    seconds: int
-
-
-class Probe(Object):
-    """Times in seconds; defaults are the kubelet's (probes-and-hooks 2.1)."""
-
-    exec: ExecAction | None = None
-    http_get: HTTPGetAction | None = None
-    tcp_socket: TCPSocketAction | None = None
-    grpc: GRPCAction | None = None
-    initial_delay_seconds: int = 0
-    timeout_seconds: int = 1
-    period_seconds: int = 10
-    success_threshold: int = 1
-    failure_threshold: int = 3
-    termination_grace_period_seconds: int | None = None
-
-
-class LifecycleHandler(Object):
-    exec: ExecAction | None = None
-    http_get: HTTPGetAction | None = None
-    tcp_socket: TCPSocketAction | None = None
-    sleep: SleepAction | None = None
-
-
-class Lifecycle(Object):
-    post_start: LifecycleHandler | None = None
-    pre_stop: LifecycleHandler | None = None
-    stop_signal: str | None = None
-
-
-class ContainerPort(Object):
-    container_port: int
+class LocalObjectReference(Object):
     name: str = ""
-    host_port: int = 0
-    host_ip: str = ""
-    protocol: str = "TCP"
-
-
-class EnvVar(Object):
-    name: str
-    value: str = ""
-
-
-class ResourceRequirements(Object):
-    """Quantities stay as written; `api.quantity` reads them."""
-
-    limits: dict[str, str] = {}
-    requests: dict[str, str] = {}
-
-
-class VolumeMount(Object):
-    name: str
-    mount_path: str
-    read_only: bool = False
-
-
-class RestartRuleExitCodes(Object):
-    operator: str
-    values: tuple[int, ...] = ()
-
-
-class ContainerRestartRule(Object):
-    action: str
-    exit_codes: RestartRuleExitCodes | None = None
-
-
-class Container(Object):
-    name: str
-    image: str = ""
-    image_pull_policy: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    working_dir: str = ""
-    env: tuple[EnvVar, ...] = ()
-    ports: tuple[ContainerPort, ...] = ()
-    resources: ResourceRequirements = ResourceRequirements()
-    volume_mounts: tuple[VolumeMount, ...] = ()
-    liveness_probe: Probe | None = None
-    readiness_probe: Probe | None = None
-    startup_probe: Probe | None = None
-    lifecycle: Lifecycle | None = None
-    restart_policy: str | None = None
-    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
-    termination_message_path: str = "/dev/termination-log"
-    termination_message_policy: str = "File"
-    stdin: bool = False
-    stdin_once: bool = False
-    tty: bool = False
-
-
-class EmptyDirVolumeSource(Object):
-    medium: str = ""
-    size_limit: str | None = None
-
-
-class HostPathVolumeSource(Object):
-    path: str
-    type: str = ""
-
-
-class Volume(Object):
-    name: str
-    empty_dir: EmptyDirVolumeSource | None = None
-    host_path: HostPathVolumeSource | None = None
 
 
 class PodSpec(Object):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: Annotated[tuple[Raw, ...], refused("cannot be set on create")] = ()
     volumes: tuple[Volume, ...] = ()
-    restart_policy: str = "Always"
-    termination_grace_period_seconds: int = 30
-    active_deadline_seconds: int | None = None
-    dns_policy: str = "ClusterFirst"
-    host_network: bool = False
+    restart_policy: str = shown("Always")
+    termination_grace_period_seconds: Int64 = shown(30)
+    active_deadline_seconds: Int64 | None = None
+    os: PodOS | None = None
+
+    dns_policy: str = shown("ClusterFirst")
+    dns_config: PodDNSConfig | None = None
     hostname: str = ""
-    node_name: str = ""
+    hostname_override: Annotated[str | None, NOT_YET] = None
+    subdomain: Annotated[str, NOT_YET] = ""
+    set_hostname_as_fqdn: Annotated[bool, NOT_YET] = False
+    host_aliases: tuple[HostAlias, ...] = ()
+    host_network: bool = False
+    host_pid: Annotated[bool, NOT_YET] = False
+    host_ipc: Annotated[bool, NOT_YET] = False
+    host_users: Annotated[bool, NOT_YET] = True
+    share_process_namespace: Annotated[bool, NOT_YET] = False
+    security_context: Annotated[PodSecurityContext | None, NOT_YET] = None
+
+    resources: Annotated[ResourceRequirements | None, NOT_YET] = None
+    overhead: Annotated[dict[str, Quantity], NOT_YET] = {}
+    runtime_class_name: Annotated[str | None, NOT_YET] = None
+    priority_class_name: Annotated[str, NOT_YET] = ""
+    image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], NOT_YET] = ()
+    resource_claims: Annotated[tuple[Raw, ...], _NO_CLAIMS] = ()
+    service_account_name: Annotated[str, _NO_ACCOUNTS] = ""
+    service_account: Annotated[str, _NO_ACCOUNTS] = ""
+    automount_service_account_token: Annotated[bool | None, NO_CLUSTER] = None
+    enable_service_links: Annotated[bool, NO_CLUSTER] = shown(True)
+
+    node_name: Annotated[str, accepted("is always this node's name; what the file says is not used")] = ""
+    node_selector: Annotated[dict[str, str], NOT_YET] = {}
+    affinity: Annotated[Affinity | None, NO_CLUSTER] = None
+    tolerations: Annotated[tuple[Toleration, ...], NO_CLUSTER] = ()
+    topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], NO_CLUSTER] = ()
+    scheduler_name: Annotated[str, NO_CLUSTER] = shown("default-scheduler")
+    scheduling_gates: Annotated[
+        tuple[PodSchedulingGate, ...], refused("not supported by this agent: nothing here would ever clear a gate")
+    ] = ()
+    scheduling_group: Annotated[PodSchedulingGroup | None, NO_CLUSTER] = None
+    readiness_gates: Annotated[tuple[PodReadinessGate, ...], NOT_YET] = ()
+    priority: Annotated[Int32 | None, NO_CLUSTER] = None
+    preemption_policy: Annotated[str | None, NO_CLUSTER] = None
 
 
 class Pod(Object, tag_field="kind", tag="Pod"):
-    api_version: str = "v1"
+    api_version: str = shown("v1")
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus | None = None
-
-
-def is_sidecar(container: Container) -> bool:
-    """Whether an entry of `initContainers` is a native sidecar (KEP-753). Meaningless for `containers`."""
-    return container.restart_policy == "Always"
+    status: Annotated[PodStatus | None, accepted("is worked out anew; what the file says is not used", keep=False)] = (
+        None
+    )
