@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from minikubelet.runtime import names
+from minikubelet.api import image_name
 
 _CHUNK = 1 << 20
 _REF = "containerd.io/gc.ref.content"
@@ -81,11 +81,11 @@ def _annotated_name(annotations: Mapping[str, str]) -> str:
 
 def _named(name: str, descriptor: Mapping[str, Any]) -> NamedImage:
     try:
-        full = names.normalized(name)
-    except names.InvalidImageName as error:
+        full = image_name.parse(image_name.with_default_tag(name))
+    except image_name.ImageNameError as error:
         raise ArchiveError(str(error)) from error
     return NamedImage(
-        name=full, media_type=descriptor["mediaType"], digest=descriptor["digest"], size=descriptor["size"]
+        name=str(full), media_type=descriptor["mediaType"], digest=descriptor["digest"], size=descriptor["size"]
     )
 
 

@@ -20,15 +20,15 @@ class ContainerRuntimeError(Exception):
     """The runtime refused or failed. The gRPC error is its `__cause__`."""
 
 
-class RuntimeUnavailable(ContainerRuntimeError):
+class RuntimeUnavailableError(ContainerRuntimeError):
     """containerd is down, restarting or still loading: the same call works later (CD 5, 11)."""
 
 
-class NotFound(ContainerRuntimeError):
+class NotFoundError(ContainerRuntimeError):
     """No such sandbox, container or image."""
 
 
-class NameReserved(ContainerRuntimeError):
+class NameReservedError(ContainerRuntimeError):
     """The name of a sandbox or container is taken; `holder` is the id that has it (CD 5)."""
 
     def __init__(self, message: str, holder: str) -> None:
@@ -36,11 +36,11 @@ class NameReserved(ContainerRuntimeError):
         self.holder = holder
 
 
-class DeadlineExceeded(ContainerRuntimeError):
+class DeadlineExceededError(ContainerRuntimeError):
     """The call, or the command it ran, took longer than it may."""
 
 
-class Unimplemented(ContainerRuntimeError):
+class UnimplementedError(ContainerRuntimeError):
     """The runtime does not have this service or method."""
 
 
@@ -48,19 +48,19 @@ def translate(error: grpc.aio.AioRpcError) -> ContainerRuntimeError:
     """The error of our own for a gRPC one. Texts decide before codes: codes differ between versions (CD 5)."""
     text = error.details() or error.code().name
     if held := _HOLDER.search(text):
-        return NameReserved(text, held[1])
+        return NameReservedError(text, held[1])
     if _LOADING in text:
-        return RuntimeUnavailable(text)
+        return RuntimeUnavailableError(text)
     match error.code():
         case grpc.StatusCode.UNAVAILABLE:
-            return RuntimeUnavailable(text)
+            return RuntimeUnavailableError(text)
         case grpc.StatusCode.NOT_FOUND:
-            return NotFound(text)
+            return NotFoundError(text)
         # A deadline of ours shows, rarely, as CANCELLED; a cancelled task of ours raises CancelledError instead.
         case grpc.StatusCode.DEADLINE_EXCEEDED | grpc.StatusCode.CANCELLED:
-            return DeadlineExceeded(text)
+            return DeadlineExceededError(text)
         case grpc.StatusCode.UNIMPLEMENTED:
-            return Unimplemented(text)
+            return UnimplementedError(text)
     return ContainerRuntimeError(text)
 
 
