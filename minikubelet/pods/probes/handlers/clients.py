@@ -1,0 +1,17 @@
+"""What handlers need from outside, made once by the daemon and shared by every probe and hook."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+from minikubelet.pods.probes.handlers.command import ExecSync
+from minikubelet.pods.probes.handlers.http_client import HttpClient
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Clients:
+    exec_sync: ExecSync
+    http: HttpClient
+    #: Runs by (probe type, result), for the metric prober_probe_total (PH 10); errors are not counted.
+    totals: collections.Counter[tuple[str, str]] = dataclasses.field(default_factory=collections.Counter)

@@ -1,0 +1,89 @@
+"""The exec probe, and the one way probes and hooks run a command in a container (PH 6.2, 7.4, CD 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+from minikubelet.pods.gotext import duration, quote
+from minikubelet.pods.probes.handlers.base import MAX_OUTPUT, SUCCESS, Attempt, Target, error, failure
+from minikubelet.runtime import errors
+
+#: The runtime counts the timeout from the start of the process and reports it itself. Only where it does not, because
+#: a child of the killed process holds its output open, the run is given up, this many seconds later.
+PATIENCE = 0.5
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+
+_CODES: tuple[tuple[type[errors.ContainerRuntimeError], str], ...] = (
+    (errors.DeadlineExceededError, "DeadlineExceeded"),
+    (errors.NotFoundError, "NotFound"),
+    (errors.RuntimeUnavailableError, "Unavailable"),
+    (errors.UnimplementedError, "Unimplemented"),
+)
+
+
+class ExecOutput(Protocol):
+    """What a command left behind."""
+
+    @property
+    def stdout(self) -> bytes: ...
+    @property
+    def stderr(self) -> bytes: ...
+    @property
+    def exit_code(self) -> int: ...
+
+
+class ExecSync(Protocol):
+    """Runs a command in a container, no shell, no tty; `timeout` in whole seconds, 0: none.
+
+    Raises the classes of `runtime.errors`; DeadlineExceeded when the command took too long. May return long after that:
+    when the last process that holds the command's output is gone.
+    """
+
+    async def __call__(self, container_id: str, command: Sequence[str], *, timeout: int) -> ExecOutput: ...  # noqa: ASYNC109
+
+
+#: Starts a coroutine as a task that may outlive the attempt; its owner waits for it before it starts another.
+Spawn = Callable[
+    [Coroutine[Any, Any, "ExecOutput | errors.ContainerRuntimeError"]],
+    "asyncio.Task[ExecOutput | errors.ContainerRuntimeError]",
+]
+
+
+async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, timeout: int, spawn: Spawn) -> Attempt:  # noqa: ASYNC109
+    """Run the (expanded) command within `timeout` seconds. Only a command that could not be run at all is an error."""
+    call = spawn(_settled(exec_sync(target.container_id, command, timeout=timeout)))
+    try:
+        done, _ = await asyncio.wait({call}, timeout=timeout + PATIENCE)
+    except asyncio.CancelledError:
+        call.cancel()
+        raise
+    result = call.result() if done else errors.DeadlineExceededError("its output is still held open")
+    if isinstance(result, errors.DeadlineExceededError):
+        return failure(f"command timed out: {quote(' '.join(command))} timed out after {duration(timeout)}")
+    if isinstance(result, errors.ContainerRuntimeError):
+        return error(rpc_text(result))
+    if result.exit_code == 0:
+        return SUCCESS
+    return failure((result.stdout + result.stderr)[:MAX_OUTPUT].decode(errors="replace"))
+
+
+async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> ExecOutput | errors.ContainerRuntimeError:
+    try:
+        return await call
+    except errors.ContainerRuntimeError as problem:
+        return problem
+
+
+def expand(element: str, environment: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by its value; unknown names stay as written, `$$` gives one dollar (CC-6, PH 6.2)."""
+    return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else environment.get(found[1], found[0]), element)
+
+
+def rpc_text(problem: errors.ContainerRuntimeError) -> str:
+    """A runtime error as Go's gRPC prints it: `rpc error: code = Unknown desc = ...`."""
+    code = next((name for kind, name in _CODES if isinstance(problem, kind)), "Unknown")
+    return f"rpc error: code = {code} desc = {problem}"

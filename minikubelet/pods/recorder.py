@@ -1,0 +1,104 @@
+"""Kubernetes events of pods: told to the log, kept for the API, passed on to whoever subscribed (PH 10, LC 11.7).
+
+Equal events are counted instead of repeated, as Kubernetes does. Nothing here waits or fails: recording an event must
+never hold up what it tells of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from minikubelet.api.pod import Pod
+from minikubelet.lifecycle.actions import Event
+
+log = structlog.get_logger(__name__)
+
+Subscriber = Callable[["RecordedEvent"], None]
+_Key = tuple[str, Event]
+
+#: How many different events are kept; the one that happened longest ago goes first.
+CAPACITY = 1000
+
+
+class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event with how often it happened. Times in unix seconds. `field_path` says which container, or is empty."""
+
+    namespace: str
+    pod: str
+    uid: str
+    event: Event
+    field_path: str
+    count: int
+    first_at: float
+    last_at: float
+
+
+class EventRecorder:
+    def __init__(self, *, clock: Callable[[], float] = time.time, capacity: int = CAPACITY) -> None:
+        self._clock = clock
+        self._capacity = capacity
+        self._events: dict[_Key, RecordedEvent] = {}  # in order of last_at
+        self._subscribers: list[Subscriber] = []
+
+    def event(self, pod: Pod, event: Event) -> None:
+        """Record that `event` has happened to `pod` now."""
+        now = self._clock()
+        key = (pod.metadata.uid, event)
+        before = self._events.pop(key, None)
+        if before is None:
+            recorded = RecordedEvent(
+                namespace=pod.metadata.namespace,
+                pod=pod.metadata.name,
+                uid=pod.metadata.uid,
+                event=event,
+                field_path=_field_path(pod, event.container),
+                count=1,
+                first_at=now,
+                last_at=now,
+            )
+        else:
+            recorded = msgspec.structs.replace(before, count=before.count + 1, last_at=now)
+        self._events[key] = recorded
+        if len(self._events) > self._capacity:
+            del self._events[next(iter(self._events))]
+        self._log(recorded)
+        for subscriber in tuple(self._subscribers):
+            subscriber(recorded)
+
+    def events(self, uid: str | None = None) -> list[RecordedEvent]:
+        """What is kept, of all pods or of one, oldest `last_at` first."""
+        return [recorded for recorded in self._events.values() if uid is None or recorded.uid == uid]
+
+    def forget(self, uid: str) -> None:
+        """Drop the events of a pod."""
+        self._events = {key: recorded for key, recorded in self._events.items() if recorded.uid != uid}
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with each event as it is recorded; returns how to end that. It must not block or raise."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def _log(self, recorded: RecordedEvent) -> None:
+        """The first of equal events at its own level; repetitions (a probe failing each second) only for debugging."""
+        event = recorded.event
+        level = "debug" if recorded.count > 1 else "warning" if event.type == "Warning" else "info"
+        about = {"container": event.container} if event.container else {}
+        getattr(log, level)(
+            event.message,
+            reason=event.reason,
+            pod=f"{recorded.namespace}/{recorded.pod}",
+            uid=recorded.uid,
+            count=recorded.count,
+            **about,
+        )
+
+
+def _field_path(pod: Pod, container: str) -> str:
+    if not container:
+        return ""
+    init = any(entry.name == container for entry in pod.spec.init_containers)
+    return f"spec.{'initContainers' if init else 'containers'}{{{container}}}"
