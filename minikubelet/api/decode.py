@@ -1,0 +1,162 @@
+"""A manifest file's bytes to the objects it defines: text, types, defaults, identity, validation, all errors at once.
+
+`sources/` calls `decode_file` for each file of the folder, and the command line for `validate`. It is pure, and
+for a big file it takes time: call it off the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from minikubelet.api.base import Object
+from minikubelet.api.defaults import with_defaults
+from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
+from minikubelet.api.identity import identified
+from minikubelet.api.places import line_of, overlaps
+from minikubelet.api.pod import Pod
+from minikubelet.api.problems import Problem
+from minikubelet.api.scalars import describe, quoted
+from minikubelet.api.schema import FAILED, Findings, read
+from minikubelet.api.validation.pods import validate_pod
+
+
+class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a manifest. `document` counts from 1; `path` is empty for the text itself."""
+
+    file: str
+    line: int
+    document: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: " + (f"{self.path}: " if self.path else "") + self.message
+
+
+class ManifestNote(msgspec.Struct, frozen=True, kw_only=True):
+    """A field that is accepted and has no effect here: to be named once in the log."""
+
+    file: str
+    line: int
+    document: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.path} {self.message}"
+
+
+class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Documents without errors are in `objects`, in their order; `errors` are of the others."""
+
+    objects: tuple[Pod, ...]
+    errors: tuple[ManifestError, ...]
+    notes: tuple[ManifestNote, ...]
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What finishing an object needs to know besides its document."""
+
+    file: str
+    node_name: str
+    sidecar_containers: bool
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of object that a manifest may hold: its type, and what turns a read object into a finished one."""
+
+    type: type[Object]
+    finish: Callable[[Any, Context], tuple[Pod, list[Problem]]]
+
+
+def _finish_pod(pod: Pod, context: Context) -> tuple[Pod, list[Problem]]:
+    finished = identified(with_defaults(pod), file=context.file, node_name=context.node_name)
+    return finished, validate_pod(finished, sidecar_containers=context.sidecar_containers)
+
+
+#: What is understood, by apiVersion and kind.
+KINDS: dict[tuple[str, str], Kind] = {("v1", "Pod"): Kind(type=Pod, finish=_finish_pod)}
+
+
+def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: bool = True) -> DecodedFile:
+    """What a manifest file says.
+
+    `name` stands in the errors and is part of the pods' uids. It ends in `.json` for a JSON file; every other is YAML.
+    `sidecar_containers` is the feature gate of that name. Never raises for any data.
+    """
+    context = Context(file=name, node_name=node_name, sidecar_containers=sidecar_containers)
+    read_in = read_documents(data, is_json=name.endswith(".json"))
+    objects: list[Pod] = []
+    notes: list[ManifestNote] = []
+    faulty = {error.document for error in read_in.errors}
+    errors = [
+        ManifestError(file=name, line=e.line, document=e.document, path=e.path, message=e.message)
+        for e in read_in.errors
+    ]
+    for document in read_in.documents:
+        decoded, document_errors, document_notes = _decode_document(document, context)
+        errors += document_errors
+        notes += document_notes
+        if decoded is not None and document.number not in faulty:
+            objects.append(decoded)
+    errors.sort(key=lambda error: error.document)
+    return DecodedFile(objects=tuple(objects), errors=tuple(errors), notes=tuple(notes))
+
+
+def _decode_document(
+    document: Document, context: Context
+) -> tuple[Pod | None, list[ManifestError], list[ManifestNote]]:
+    root = document.root
+
+    def error(line: int, path: str, message: str) -> ManifestError:
+        return ManifestError(file=context.file, line=line, document=document.number, path=path, message=message)
+
+    if not isinstance(root, Mapping):
+        found = describe(root.value, root.text) if isinstance(root, Scalar) else "a list"
+        return None, [error(root.line, "", f"expected an object with apiVersion and kind, found {found}")], []
+    kind, problem = _kind_of(root)
+    if kind is None:
+        return None, [error(line_of(root, problem.path), problem.path, problem.message)], []
+    findings = Findings()
+    value = read(kind.type, root, findings)
+    errors = [error(each.line, each.path, each.message) for each in findings.problems]
+    notes = [
+        ManifestNote(file=context.file, line=n.line, document=document.number, path=n.path, message=n.message)
+        for n in findings.notes
+    ]
+    if value is FAILED:
+        return None, errors, notes
+    finished, problems = kind.finish(value, context)
+    unread = [each.path for each in findings.problems]
+    errors += [
+        error(line_of(root, each.path), each.path, each.message)
+        for each in problems
+        if not any(overlaps(path, each.path) for path in unread)
+    ]
+    return (None if errors else finished), errors, notes
+
+
+def _kind_of(root: Mapping) -> tuple[Kind | None, Problem]:
+    values = []
+    for field in ("apiVersion", "kind"):
+        node = root.items.get(field)
+        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value:
+            return None, Problem(field, "Required value")
+        values.append(node.value)
+    api_version, kind = values
+    if (api_version, kind) in KINDS:
+        return KINDS[api_version, kind], Problem("kind", "")
+    understood = ", ".join(f"{kind} ({version})" for version, kind in KINDS)
+    if kind.endswith("List"):
+        hint = "lists are not accepted; write their items as documents of their own, separated by ---"
+    else:
+        versions = [version for version, known in KINDS if known == kind]
+        if versions:
+            return None, Problem(
+                "apiVersion", f"Unsupported value: {quoted(api_version)}: {kind} is {versions[0]} here"
+            )
+        hint = f"understood are: {understood}"
+    return None, Problem("kind", f"Unsupported value: {quoted(kind)}: {hint}")

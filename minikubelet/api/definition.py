@@ -1,0 +1,22 @@
+"""The hash by which a running container is told from its edited manifest (CC-8).
+
+`runtime/` writes it into a container's annotations, `lifecycle/` compares it with the spec's.
+"""
+
+from __future__ import annotations
+
+import json
+
+from minikubelet.api.container import Container
+
+_FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
+
+
+def container_hash(container: Container) -> str:
+    """Covers name and image only, so nothing else of an edit restarts a container (LC 4.5)."""
+    text = json.dumps({"image": container.image, "name": container.name}, separators=(",", ":"), ensure_ascii=False)
+    data = " ".join(str(byte) for byte in text.encode())
+    value = _FNV_OFFSET
+    for byte in f"([]uint8)[{data}]".encode():
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return f"{value:x}"

@@ -1,0 +1,314 @@
+"""Text of a manifest file to documents: plain trees of which every node knows its line.
+
+Only this module and `scalars` know YAML. PyYAML's C parser gives the events; the tree is built here, without recursion,
+so that depth, aliases and size are bounded, duplicate keys are seen, and words mean what Kubernetes takes them to mean.
+Called by `decode`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+import yaml
+
+from minikubelet.api.scalars import Scalar as Value
+from minikubelet.api.scalars import quoted, resolve
+
+#: Ten mebibytes, as in the kubelet (IN-1); a file of exactly that size is refused (LC 12.1).
+MAX_BYTES = 10 * 1024 * 1024
+MAX_DEPTH = 64
+#: How many nodes the aliases of one document may stand for, all together.
+MAX_ALIASED_NODES = 100_000
+
+_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_TAGS = {"str", "int", "bool", "float", "null"}
+_PREFIX = "tag:yaml.org,2002:"
+
+
+class Scalar(msgspec.Struct):
+    line: int
+    value: Value
+    #: As written, without quotes.
+    text: str
+
+
+class Sequence(msgspec.Struct):
+    line: int
+    items: list[Node] = []
+    size: int = 1
+
+
+class Mapping(msgspec.Struct):
+    line: int
+    items: dict[str, Node] = {}
+    #: The line of each key.
+    lines: dict[str, int] = {}
+    size: int = 1
+
+
+Node = Scalar | Sequence | Mapping
+
+
+class TextError(msgspec.Struct, frozen=True):
+    """Something that makes text no good document. `path` is where it is known."""
+
+    line: int
+    document: int
+    path: str
+    message: str
+
+
+class Document(msgspec.Struct, frozen=True):
+    #: Counted from 1, empty documents included.
+    number: int
+    root: Node
+
+
+class Documents(msgspec.Struct, frozen=True):
+    documents: tuple[Document, ...]
+    errors: tuple[TextError, ...]
+
+
+class _UnreadableError(Exception):
+    """The rest of the file cannot be understood."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
+    """The documents of a file and what is wrong with its text; never raises for any bytes.
+
+    A document with a duplicate key is returned too, so that its other errors are found in the same go. After an error
+    of syntax the rest of the file is not read.
+    """
+    documents: list[Document] = []
+    errors: list[TextError] = []
+    number = 1
+    try:
+        text = _text(data)
+        if is_json:
+            text = _checked_json(text)
+        events = _events(text)
+        for number, first in enumerate(events, start=1):
+            composer = _Composer(number)
+            root = composer.compose(first, events)
+            errors += composer.errors
+            if not (isinstance(root, Scalar) and root.value is None):
+                documents.append(Document(number, root))
+    except _UnreadableError as error:
+        errors.append(TextError(error.line, number, "", str(error)))
+    return Documents(tuple(documents), tuple(errors))
+
+
+def _text(data: bytes) -> str:
+    if len(data) >= MAX_BYTES:
+        raise _UnreadableError(f"the file has {len(data)} bytes; a manifest has to be smaller than {MAX_BYTES}", 1)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _UnreadableError("the file is encoded as UTF-16 or UTF-32; save it as UTF-8", 1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if b"\x00" in data:
+            raise _UnreadableError("the file is binary, not YAML or JSON text", 1) from error
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the text is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8"
+        raise _UnreadableError(message, line) from error
+    if control := _CONTROL.search(text):
+        if "\x00" in text:
+            raise _UnreadableError("the file is binary, not YAML or JSON text", 1)
+        line = text.count("\n", 0, control.start()) + 1
+        raise _UnreadableError(f"the control character U+{ord(control[0]):04X} is not allowed; remove it", line)
+    return text
+
+
+def _checked_json(text: str) -> str:
+    """The text, made sure to be JSON and readable as YAML: that has no surrogate pairs."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _UnreadableError(f"not valid JSON: {error.msg}", error.lineno) from error
+    except (RecursionError, ValueError) as error:  # the latter for a number of thousands of digits
+        raise _UnreadableError("not valid JSON: it is nested too deeply or has too long a number", 1) from error
+
+    def character(match: re.Match[str]) -> str:
+        high, low = int(match[2], 16), int(match[3], 16)
+        return match[1] + chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+
+    return _SURROGATE_PAIR.sub(character, text)
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """The events that begin or end something, document and stream marks left out."""
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+                yield event
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        message = f"not valid YAML: {error.problem or error.context}"
+        if error.context and error.problem:
+            message += f" ({error.context})"
+        if mark is not None and "\t" in _line(text, mark.line)[: mark.column + 1]:
+            message += "; tabs cannot indent YAML, use spaces"
+        raise _UnreadableError(message, mark.line + 1 if mark is not None else 1) from error
+    except yaml.YAMLError as error:
+        raise _UnreadableError(f"not valid YAML: {' '.join(str(error).split())}", 1) from error
+
+
+def _line(text: str, index: int) -> str:
+    lines = text.splitlines()
+    return lines[index] if index < len(lines) else ""
+
+
+class _Frame(msgspec.Struct):
+    """A collection that is being read."""
+
+    node: Sequence | Mapping
+    anchor: str | None
+    #: Where it is in the document, for messages: a name or an index in its parent.
+    place: str
+    key: str | None = None
+    key_line: int = 0
+    merges: list[Mapping] = []
+
+
+class _Composer:
+    """Builds the tree of one document."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.errors: list[TextError] = []
+        self._frames: list[_Frame] = []
+        self._anchors: dict[str, Node] = {}
+        self._aliased = 0
+
+    def compose(self, event: yaml.Event, events: Iterator[yaml.Event]) -> Node:
+        frames = self._frames
+        while True:
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            node: Node
+            if isinstance(event, yaml.ScalarEvent):
+                node = _scalar(event, line)
+                if event.anchor:
+                    self._anchors[event.anchor] = node
+            elif isinstance(event, yaml.AliasEvent):
+                node = self._alias(event.anchor or "", line)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._open(event, line)
+                event = next(events)
+                continue
+            else:
+                node = self._close()
+            if not frames:
+                return node
+            self._add(frames[-1], node, line)
+            event = next(events)
+
+    def _open(self, event: yaml.CollectionStartEvent, line: int) -> None:
+        if len(self._frames) >= MAX_DEPTH:
+            raise _UnreadableError(f"nested more than {MAX_DEPTH} levels deep", line)
+        if event.tag not in (None, "!", _PREFIX + "map", _PREFIX + "seq"):
+            raise _UnreadableError(f"the tag {event.tag} is not understood; remove it", line)
+        place = ""
+        if self._frames:
+            parent = self._frames[-1]
+            if isinstance(parent.node, Sequence):
+                place = f"[{len(parent.node.items)}]"
+            elif parent.key is None:
+                raise _UnreadableError("a key has to be a plain text", line)
+            else:
+                place = parent.key
+        node = Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line)
+        self._frames.append(_Frame(node, event.anchor, place))
+
+    def _close(self) -> Node:
+        frame = self._frames.pop()
+        node = frame.node
+        if isinstance(node, Mapping):
+            for merged in frame.merges:  # the first one that has a key wins, after the mapping's own keys
+                for key, value in merged.items.items():
+                    if key not in node.items:
+                        node.items[key] = value
+                        node.lines[key] = merged.lines[key]
+                        node.size += 1 if isinstance(value, Scalar) else value.size
+        if frame.anchor:
+            self._anchors[frame.anchor] = node
+        return node
+
+    def _alias(self, name: str, line: int) -> Node:
+        if name not in self._anchors:
+            raise _UnreadableError(f"the alias *{name} has no anchor &{name} before it", line)
+        node = self._anchors[name]
+        self._aliased += 1 if isinstance(node, Scalar) else node.size
+        if self._aliased > MAX_ALIASED_NODES:
+            raise _UnreadableError(f"the document's aliases stand for more than {MAX_ALIASED_NODES} nodes", line)
+        return node
+
+    def _add(self, frame: _Frame, node: Node, line: int) -> None:
+        parent = frame.node
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+        elif frame.key is None:
+            frame.key, frame.key_line = self._key(node, line), line
+            return
+        else:
+            key, frame.key = frame.key, None
+            if key == "<<":
+                frame.merges += self._merged(node, line)
+            elif key in parent.items:
+                message = f"Duplicate key: already given in line {parent.lines[key]}"
+                self.errors.append(TextError(frame.key_line, self.number, self._path(key), message))
+            else:
+                parent.items[key] = node
+                parent.lines[key] = frame.key_line
+        parent.size += 1 if isinstance(node, Scalar) else node.size
+
+    def _key(self, node: Node, line: int) -> str:
+        if not isinstance(node, Scalar):
+            raise _UnreadableError("a key has to be a plain text", line)
+        if isinstance(node.value, str):
+            return node.value
+        if isinstance(node.value, bool) or str(node.value) != node.text:
+            kind = "a boolean" if isinstance(node.value, bool) else "null or a number"
+            message = f"Invalid key: YAML reads {node.text or 'an empty key'} as {kind}; write it in quotes"
+            self.errors.append(TextError(line, self.number, self._path(node.text), message))
+        return node.text
+
+    def _merged(self, node: Node, line: int) -> list[Mapping]:
+        nodes = node.items if isinstance(node, Sequence) else [node]
+        mappings = [each for each in nodes if isinstance(each, Mapping)]
+        if len(mappings) != len(nodes):
+            raise _UnreadableError("the merge key << takes a mapping or a list of mappings", line)
+        return mappings
+
+    def _path(self, key: str) -> str:
+        path = ""
+        for place in (*(frame.place for frame in self._frames), key):
+            path += place if place.startswith("[") or not path else f".{place}"
+        return path
+
+
+def _scalar(event: yaml.ScalarEvent, line: int) -> Scalar:
+    text: str = event.value
+    tag: str | None = event.tag
+    if tag is None:
+        return Scalar(line, text if event.style else resolve(text), text)
+    if tag == "!" or tag == _PREFIX + "str":
+        return Scalar(line, text, text)
+    name = tag.removeprefix(_PREFIX)
+    value = resolve(text)
+    fits = {"int": type(value) is int, "bool": isinstance(value, bool), "null": value is None}
+    if name == "float" and isinstance(value, int | float) and not isinstance(value, bool):
+        return Scalar(line, float(value), text)
+    if not fits.get(name, False):
+        short = quoted(text if len(text) <= 60 else text[:57] + "...")
+        problem = f"{short} is no {name}" if name in _TAGS else "the tag is not understood; remove it"
+        raise _UnreadableError(f"{tag.replace(_PREFIX, '!!')}: {problem}", line)
+    return Scalar(line, value, text)
