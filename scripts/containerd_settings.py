@@ -14,7 +14,7 @@ from typing import Any
 _CRI_1X = "io.containerd.grpc.v1.cri"
 _RUNTIME_2X = "io.containerd.cri.v1.runtime"
 _IMAGES_2X = "io.containerd.cri.v1.images"
-#: Any of these in `disabled_plugins` switches CRI off ("cri" in files without a version, as in Docker's containerd.io package).
+#: Any of these in `disabled_plugins` switches CRI off ("cri" in a file without a version, as Docker's package has it).
 _CRI_NAMES = {"cri", _CRI_1X, _RUNTIME_2X}
 
 
@@ -26,7 +26,6 @@ def settings(dump: str) -> dict[str, str]:
     cni = runtime.get("cni") or old.get("cni") or {}
     bin_dirs = cni.get("bin_dirs") or [cni.get("bin_dir") or "/opt/cni/bin"]
     return {
-        "CONTAINERD_SOCKET": config.get("grpc", {}).get("address", ""),
         "CRI_DISABLED": "yes" if _CRI_NAMES & set(config.get("disabled_plugins", [])) else "",
         "CNI_BIN_DIRS": " ".join(bin_dirs),
         "CNI_CONF_DIR": cni.get("conf_dir") or "/etc/cni/net.d",

@@ -1,5 +1,5 @@
 # What the scripts in this folder share. Sourced, never run; the sourcing script has `set -euo pipefail`.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$ROOT/.venv
@@ -86,7 +86,10 @@ containerd_2() {
     CONTAINERD_2=''
     if [ ! -x "$folder/usr/bin/containerd" ]; then
         mirror=$(debian_mirror)
-        [ -n "$mirror" ] || { apt-get update >/dev/null 2>&1 && mirror=$(debian_mirror) || true; }
+        if [ -z "$mirror" ]; then # apt's lists may never have been fetched here
+            apt-get update >/dev/null 2>&1 || return 0
+            mirror=$(debian_mirror)
+        fi
         [ -n "$mirror" ] || return 0
         mkdir -p "$lists/partial"
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror forky main" >"$lists/sources.list"
@@ -99,7 +102,8 @@ containerd_2() {
 }
 
 debian_mirror() {
-    apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null | sed -n 's/^Debian //p' | sort -u | head -n 1
+    # shellcheck disable=SC2016 # these are apt's own variables
+    apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null | sed -n 's/^Debian //p' | sort -u | head -n 1 || true
 }
 
 # The interpreter of a venv is the system's own, which stays when somebody's version manager goes.
