@@ -1,0 +1,123 @@
+"""A whole node of its own: a private containerd with images, and `minikubelet run` on it, in one folder.
+
+For the tests that look from outside, and for the demo. Blocking. Everything is taken down again by `destroy`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.support.containerd import PrivateContainerd
+from tests.support.images import write_archive
+
+_MINIKUBELET = Path(sys.executable).with_name("minikubelet")
+
+
+class PrivateNode:
+    """`base` as for PrivateContainerd. The daemon's log is `log`, manifests go to `manifests`, /pods is below `url`."""
+
+    def __init__(self, base: Path | None = None, *, containerd: str = "containerd") -> None:
+        self.containerd = PrivateContainerd(base, binary=containerd)
+        self.base = self.containerd.base
+        self.manifests = self.base / "manifests"
+        self.log = self.base / "minikubelet.log"
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._config = self.base / "minikubelet.yaml"
+        self._daemon: subprocess.Popen[bytes] | None = None
+        self._write_config()
+
+    def create(self) -> None:
+        """Start containerd and give it the images. Raises RuntimeError with what went wrong."""
+        self.manifests.mkdir(exist_ok=True)
+        self.containerd.start()
+        archive = write_archive(self.base / "images.tar")
+        self.ctr("images", "import", "--no-unpack", str(archive))
+        archive.unlink()
+
+    def ctr(self, *arguments: str) -> str:
+        client = self.containerd.binary.with_name("ctr")
+        command = [str(client), "--address", str(self.containerd.socket), "--namespace", "k8s.io", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def start(self, *, within: float = 30) -> None:
+        """Start the daemon and return when it serves /pods. Raises RuntimeError with the end of its log."""
+        with self.log.open("ab") as log:
+            # A session of its own: Ctrl-C at a terminal is for whoever runs this, who then ends the daemon.
+            self._daemon = subprocess.Popen(
+                [str(_MINIKUBELET), "run", "--config", str(self._config)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + within
+        while not self._serves():
+            if self._daemon.poll() is not None or time.monotonic() > deadline:
+                tail = self.log.read_text(errors="replace")[-3000:]
+                self.stop()
+                raise RuntimeError(f"minikubelet did not start; the end of its log:\n{tail}")
+            time.sleep(0.05)
+
+    def stop(self, sig: int = signal.SIGTERM) -> None:
+        """End the daemon only; pods go on. SIGKILL is a crash."""
+        daemon, self._daemon = self._daemon, None
+        if daemon is None or daemon.poll() is not None:
+            return
+        daemon.send_signal(sig)
+        try:
+            daemon.wait(20)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+    def get(self, path: str) -> Any:
+        """The JSON at `path` of the read-only server. Raises OSError."""
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:  # noqa: S310 - our own URL
+            return json.load(answer)
+
+    def cli(self, *arguments: str) -> str:
+        """What the `minikubelet` command prints when it asks this node."""
+        command = [str(_MINIKUBELET), *arguments]
+        environment = {**os.environ, "MINIKUBELET_SERVER": self.url}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    def destroy(self) -> None:
+        """May be repeated."""
+        self.stop(signal.SIGKILL)
+        self.containerd.destroy()
+
+    def _serves(self) -> bool:
+        try:
+            self.get("/pods")
+        except (OSError, http.client.HTTPException):
+            return False
+        return True
+
+    def _write_config(self) -> None:
+        self._config.write_text(f"""apiVersion: minikubelet.config/v1
+kind: MinikubeletConfiguration
+staticPodPath: {self.manifests}
+rootDir: {self.base}/minikubelet
+podLogsDir: {self.base}/logs
+containerRuntimeEndpoint: unix://{self.containerd.socket}
+readOnlyPort: {self.port}
+cgroupRoot: {self.containerd.cgroup_root}
+""")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
