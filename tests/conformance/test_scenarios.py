@@ -1,7 +1,7 @@
 """Runs the scenarios against minikubelet on a private containerd, one test each.
 
-Most run side by side, as the pods of a host do; those that kill the daemon come after, one at a time. Everything is under
-way from the first test on, and each test waits for its own verdict. MINIKUBELET_TEST_CONTAINERD names another containerd.
+Most run side by side, as the pods of a host do; those that kill the daemon come after, one at a time. Everything is
+under way from the first test on, each test waits for its verdict. MINIKUBELET_TEST_CONTAINERD names another containerd.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def verdicts(node: PrivateNode, request: pytest.FixtureRequest, tmp_path_factory
 
 @pytest.mark.parametrize("scenario", suite.scenarios, ids=lambda s: s.name)
 def test_scenario(
-    scenario: Scenario, verdicts: Verdicts, node: PrivateNode, record_property: pytest.RecordProperty
+    scenario: Scenario, verdicts: Verdicts, node: PrivateNode, record_property: Callable[[str, object], None]
 ) -> None:
     result = verdicts[scenario.name].result()
     for name, seconds in result["measures"].items():
