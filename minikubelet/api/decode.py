@@ -49,12 +49,21 @@ class ManifestNote(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.file}:{self.line}: {self.path} {self.message}"
 
 
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an object's name stands in its file."""
+
+    line: int
+    document: int
+
+
 class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Documents without errors are in `objects`, in their order; `errors` are of the others."""
 
     objects: tuple[Pod, ...]
     errors: tuple[ManifestError, ...]
     notes: tuple[ManifestNote, ...]
+    #: One for each of `objects`.
+    origins: tuple[Origin, ...] = ()
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +99,7 @@ def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: b
     context = Context(file=name, node_name=node_name, sidecar_containers=sidecar_containers)
     read_in = read_documents(data, is_json=name.endswith(".json"))
     objects: list[Pod] = []
+    origins: list[Origin] = []
     notes: list[ManifestNote] = []
     faulty = {error.document for error in read_in.errors}
     errors = [
@@ -102,8 +112,9 @@ def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: b
         notes += document_notes
         if decoded is not None and document.number not in faulty:
             objects.append(decoded)
+            origins.append(Origin(line=line_of(document.root, "metadata.name"), document=document.number))
     errors.sort(key=lambda error: error.document)
-    return DecodedFile(objects=tuple(objects), errors=tuple(errors), notes=tuple(notes))
+    return DecodedFile(objects=tuple(objects), errors=tuple(errors), notes=tuple(notes), origins=tuple(origins))
 
 
 def _decode_document(

@@ -1,0 +1,163 @@
+"""One look at the folder: list it and read what changed. Blocking; `sources.folder` runs it in a thread.
+
+It knows nothing of events or of what was desired before: given what is known of each file it says what has become of
+it, and which directories are to be watched so that the next change is heard of.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from minikubelet.api.decode import DecodedFile
+from minikubelet.sources.places import chain
+from minikubelet.sources.reading import (
+    BeingWrittenError,
+    Signature,
+    UnusableError,
+    read_quietly,
+    signature_of,
+)
+
+SUFFIXES = (".yaml", ".yml", ".json")
+#: Without leases and without events of it, a file is only read when it has not changed for this many seconds.
+SETTLED = 0.25
+
+
+class Decode(Protocol):
+    def __call__(self, name: str, data: bytes) -> DecodedFile: ...
+
+
+class Hints(NamedTuple):
+    """What events said of a file since it was last looked at."""
+
+    #: It was closed after writing, or moved here: what it holds is whole, and must be read even if it looks the same.
+    whole: bool = False
+    #: It was written to and has not been closed.
+    writing: bool = False
+
+
+class Read(NamedTuple):
+    signature: Signature
+    decoded: DecodedFile
+
+
+#: What a look makes of a file: unchanged (None), its new content, why it cannot be used, or that it is being written.
+Finding = Read | UnusableError | BeingWrittenError | None
+
+
+class Place(NamedTuple):
+    """A directory to watch, as it is now: another directory under the same path is another place."""
+
+    path: Path
+    device: int
+    inode: int
+
+
+class Look(NamedTuple):
+    #: By name, for each manifest file that is there.
+    findings: dict[str, Finding]
+    #: Sub-folders that are named like manifests.
+    folders: frozenset[str]
+    #: Why the folder cannot be listed, for people.
+    trouble: str | None
+    #: For each place: its entries that matter, and the manifests that each entry's content belongs to.
+    places: dict[Place, dict[str, frozenset[str]]]
+    #: The place of the folder itself, where every manifest name matters.
+    home: Place | None
+
+
+def is_manifest(name: str) -> bool:
+    return name.endswith(SUFFIXES) and not name.startswith(".")
+
+
+def look(
+    folder: Path,
+    *,
+    decode: Decode,
+    known: Mapping[str, Signature],
+    hints: Mapping[str, Hints],
+    leaseless_patience: float,
+) -> Look:
+    """List `folder` (absolute) and read each file whose signature is not in `known` or that `hints` says to be new.
+
+    `leaseless_patience`: where there are no leases, seconds after which a file that was written to and never
+    closed is read all the same. Raises what `decode` raises.
+    """
+    interest: dict[Path, dict[str, set[str]]] = {}
+
+    def follow(path: Path, manifests: set[str]) -> Path | None:
+        steps, target = chain(path)
+        for step in steps:
+            interest.setdefault(step.directory, {}).setdefault(step.name, set()).update(manifests)
+        return target
+
+    findings: dict[str, Finding] = {}
+    folders: set[str] = set()
+    trouble: str | None = None
+    home = follow(folder, set())
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        trouble = _why(folder, error)
+        entries = []
+    for entry in entries:
+        if not is_manifest(entry.name):
+            continue
+        path = folder / entry.name
+        if entry.is_symlink():
+            follow(path, {entry.name})
+        try:
+            found = path.stat()
+            if stat.S_ISDIR(found.st_mode):
+                folders.add(entry.name)
+                continue
+            hint = hints.get(entry.name, Hints())
+            if known.get(entry.name) == signature_of(found) and not hint.whole:
+                findings[entry.name] = None
+            else:
+                findings[entry.name] = _read(path, decode, hint, leaseless_patience)
+        except FileNotFoundError:
+            if entry.is_symlink():
+                findings[entry.name] = UnusableError(f"is a symbolic link to {path.readlink()}, which is not there")
+        except (UnusableError, BeingWrittenError) as error:
+            findings[entry.name] = error
+        except OSError as error:
+            findings[entry.name] = UnusableError(f"cannot be read: {error.strerror}")
+    places: dict[Place, dict[str, frozenset[str]]] = {}
+    for directory, names in interest.items():
+        if (place := _place(directory)) is not None:
+            places[place] = {name: frozenset(manifests) for name, manifests in names.items()}
+    home_place = _place(home) if home is not None and trouble is None else None
+    return Look(findings, frozenset(folders), trouble, places, home_place)
+
+
+def _read(path: Path, decode: Decode, hint: Hints, leaseless_patience: float) -> Read:
+    content = read_quietly(path)
+    if not content.leased and not hint.whole:
+        quiet_for = time.time() - content.signature.modified_ns / 1e9
+        patience = leaseless_patience if hint.writing else SETTLED
+        if 0 <= quiet_for < patience:  # a time in the future says nothing
+            raise BeingWrittenError(settles_in=patience - quiet_for)
+    return Read(content.signature, decode(os.fsencode(path.name).decode(errors="backslashreplace"), content.data))
+
+
+def _place(directory: Path) -> Place | None:
+    try:
+        found = directory.stat()
+    except OSError:
+        return None
+    return Place(directory, found.st_dev, found.st_ino)
+
+
+def _why(folder: Path, error: OSError) -> str:
+    start = f"the manifests folder {folder}"
+    if isinstance(error, FileNotFoundError):
+        return f"{start} is not there; what ran goes on. Create it, or set staticPodPath to another."
+    if isinstance(error, NotADirectoryError):
+        return f"{start} is not a folder; what ran goes on. Set staticPodPath to a folder."
+    return f"{start} cannot be read: {error.strerror}; what ran goes on."

@@ -1,0 +1,53 @@
+"""What the log says of the folder: an error when it appears or changes and when it is mended, not at each look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from minikubelet.sources.desired import Desired
+
+
+class Reporter:
+    def __init__(self, log: structlog.stdlib.BoundLogger) -> None:
+        self._log = log
+        self._folders: frozenset[str] = frozenset()
+        self._unwatched: set[Path] = set()
+        self._written_for_long: set[str] = set()
+
+    def report(self, before: Desired, now: Desired, *, folders: frozenset[str], on_time: bool) -> None:
+        """Log what changed.
+
+        `folders`: sub-folders named like manifests. `on_time`: this look was not due to an event.
+        """
+        for file, errors in now.errors.items():
+            known = before.errors.get(file, ())
+            keeps = [str(key) for key, it in now.objects.items() if it.file == file]
+            for error in errors:
+                if error not in known:
+                    self._log.error("manifest not used", file=file, error=str(error), still_in_force=keeps or None)
+        for file in before.errors.keys() - now.errors.keys():
+            self._log.info("manifest mended or removed", file=file)
+        for file, notes in now.notes.items():
+            if notes != before.notes.get(file):
+                for note in notes:
+                    self._log.warning("manifest used, with a remark", file=file, remark=str(note))
+        for folder in sorted(folders - self._folders):
+            self._log.warning("sub-folders are not read, although this one is named like a manifest", file=folder)
+        self._folders = folders
+        if on_time:
+            for file in sorted((now.being_written & before.being_written) - self._written_for_long):
+                self._log.warning("manifest waits until the program that has it open for writing closes it", file=file)
+            self._written_for_long = set(now.being_written & before.being_written)
+
+    def unwatched(self, path: Path, error: OSError, seconds: float) -> None:
+        """Log once per directory that it cannot be watched."""
+        if path not in self._unwatched:
+            self._unwatched.add(path)
+            self._log.warning(
+                "a directory cannot be watched; changes in it are only seen by looking now and then",
+                directory=str(path),
+                reason=error.strerror,
+                seconds=seconds,
+            )
