@@ -1,0 +1,156 @@
+"""A Container as CRI's ContainerConfig (CC-1 to CC-9, MT-1 to MT-6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from minikubelet.api.expansion import expand
+from minikubelet.api.pod import Container, Pod, Volume
+from minikubelet.runtime.mapping import labels
+from minikubelet.runtime.mapping.node import NodeContext
+from minikubelet.runtime.mapping.paths import container_log_path
+from minikubelet.runtime.mapping.resources import container_resources
+from minikubelet.runtime.mapping.security import container_security
+from minikubelet.runtime.pb import cri_pb2
+
+HOSTS = "/etc/hosts"
+
+
+class ImageFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runtime knows of the image: `ref` is its id, or what PullImage returned (CC-2)."""
+
+    ref: str
+    uid: int | None = None
+    username: str = ""
+
+    @classmethod
+    def of(cls, image: cri_pb2.Image) -> ImageFacts:
+        return cls(ref=image.id, uid=image.uid.value if image.HasField("uid") else None, username=image.username)
+
+
+class ContainerInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be there before a container can be made. Paths are absolute ones on the host."""
+
+    restart_count: int
+    image: ImageFacts
+    #: By volume name.
+    volumes: Mapping[str, str] = {}
+    #: The pod's hosts file (MT-4); None: the pod has no address yet.
+    hosts_file: str | None = None
+    #: A fresh empty file (MT-6); None if it could not be made.
+    termination_log: str | None = None
+
+
+class VolumeNotFoundError(LookupError):
+    """A mount names a volume that is not set up (MT-7)."""
+
+
+def container_config(
+    pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs
+) -> cri_pb2.ContainerConfig:
+    """Raises VolumeNotFoundError, for CreateContainerConfigError."""
+    env = container_environment(container)
+    return cri_pb2.ContainerConfig(
+        metadata=cri_pb2.ContainerMetadata(name=container.name, attempt=inputs.restart_count),
+        image=cri_pb2.ImageSpec(image=inputs.image.ref, user_specified_image=container.image),
+        command=[expand(word, env) for word in container.command],
+        args=[expand(word, env) for word in container.args],
+        working_dir=container.working_dir,
+        envs=[cri_pb2.KeyValue(key=key, value=value) for key, value in env.items()],
+        mounts=_mounts(pod, container, inputs),
+        labels=labels.pod_labels(pod) | {labels.CONTAINER_NAME: container.name},
+        annotations=_annotations(pod, container, node, inputs),
+        log_path=container_log_path(container.name, inputs.restart_count),
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        tty=container.tty,
+        linux=cri_pb2.LinuxContainerConfig(
+            resources=container_resources(pod, container, node),
+            security_context=container_security(
+                pod, node, image_uid=inputs.image.uid, image_user=inputs.image.username
+            ),
+        ),
+    )
+
+
+def container_environment(container: Container) -> dict[str, str]:
+    """The variables a container gets, in the order of their first mention (EV-2, EV-9).
+
+    A value may refer to those before it, not to itself or later ones. Exec probes and hooks expand with them as well.
+    """
+    variables: dict[str, str] = {}
+    for entry in container.env:
+        variables[entry.name] = expand(entry.value, variables)
+    return variables
+
+
+def container_hash(name: str, image: str) -> str:
+    """What tells a changed container from the one that runs: name and image only (CC-8). Lowercase hex."""
+    compact = json.dumps({"image": image, "name": name}, separators=(",", ":"), ensure_ascii=False).encode()
+    value = 0x811C9DC5
+    for byte in f"([]uint8)[{' '.join(map(str, compact))}]".encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return f"{value:x}"
+
+
+def _mounts(pod: Pod, container: Container, inputs: ContainerInputs) -> list[cri_pb2.Mount]:
+    """MT-1: the container's own, the hosts file, the termination log."""
+    volumes = {volume.name: volume for volume in pod.spec.volumes}
+    mounts = []
+    for mount in container.volume_mounts:
+        if mount.name not in inputs.volumes or mount.name not in volumes:
+            raise VolumeNotFoundError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
+        mounts.append(
+            cri_pb2.Mount(
+                container_path=_absolute(mount.mount_path),
+                host_path=inputs.volumes[mount.name],
+                readonly=mount.read_only or _is_projection(volumes[mount.name]),
+            )
+        )
+    if inputs.hosts_file is not None and all(mount.mount_path != HOSTS for mount in container.volume_mounts):
+        mounts.append(cri_pb2.Mount(container_path=HOSTS, host_path=inputs.hosts_file))
+    if inputs.termination_log is not None:
+        path = _absolute(container.termination_message_path)
+        mounts.append(cri_pb2.Mount(container_path=path, host_path=inputs.termination_log))
+    return mounts
+
+
+def _absolute(path: str) -> str:
+    return path if path.startswith("/") else f"/{path}"
+
+
+def _is_projection(volume: Volume) -> bool:
+    """Volumes whose content is ours are read-only whatever the mount says (MT-2)."""
+    return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
+
+
+def _annotations(pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs) -> dict[str, str]:
+    """CC-7, and our own marks."""
+    annotations = {
+        labels.HASH: container_hash(container.name, container.image),
+        labels.RESTART_COUNT: str(inputs.restart_count),
+        labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
+        labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
+        labels.TERMINATION_GRACE_PERIOD: str(pod.spec.termination_grace_period_seconds),
+        labels.OWNER: str(node.root_dir),
+        labels.IMAGE: container.image,
+    }
+    if container.lifecycle and container.lifecycle.pre_stop:
+        annotations[labels.PRE_STOP_HANDLER] = msgspec.json.encode(container.lifecycle.pre_stop).decode()
+    if container.ports:
+        annotations[labels.PORTS] = _compact([_port(port) for port in container.ports])
+    return annotations
+
+
+def _port(port: object) -> dict[str, object]:
+    """Keys in the kubelet's order, empty ones left out."""
+    values = msgspec.to_builtins(port)
+    order = ("name", "hostPort", "containerPort", "protocol", "hostIP")
+    return {key: values[key] for key in order if values.get(key)}
+
+
+def _compact(value: Sequence[object]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
