@@ -60,9 +60,9 @@ async def run_hook(
             await _exec(handler.exec, container_id, clients)
         elif handler.http_get is not None:
             what = f"HTTP lifecycle hook ({handler.http_get.path})"
-            await _http_get(
-                handler.http_get, pod=pod, container=container, address=address(), clients=clients, recorder=recorder
-            )
+            event = await _http_get(handler.http_get, container=container, address=address(), clients=clients)
+            if event is not None:
+                recorder.event(pod, event)
         elif handler.sleep is not None:
             await asyncio.sleep(handler.sleep.seconds)
         else:

@@ -11,9 +11,11 @@ from minikubelet.pods.gotext import duration, quote
 from minikubelet.pods.probes.handlers.base import MAX_OUTPUT, SUCCESS, Attempt, Target, error, failure
 from minikubelet.runtime import errors
 
-#: The runtime counts the timeout from the start of the process and reports it itself. Only where it does not, because
-#: a child of the killed process holds its output open, the run is given up, this many seconds later.
-PATIENCE = 0.5
+#: The runtime counts the timeout from the start of the process and reports it itself. Where it does not, because a
+#: child of the killed process holds its output open, the verdict is given this many seconds later without it,
+GRACE = 0.5
+#: and the call itself, which holds up the next run, is given up after so many (PH 6.2).
+PATIENCE = 120.0
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
@@ -40,10 +42,17 @@ class ExecSync(Protocol):
     """Runs a command in a container, no shell, no tty; `timeout` in whole seconds, 0: none.
 
     Raises the classes of `runtime.errors`; DeadlineExceeded when the command took too long. May return long after that:
-    when the last process that holds the command's output is gone.
+    when the last process that holds the command's output is gone, or `patience` seconds after the timeout.
     """
 
-    async def __call__(self, container_id: str, command: Sequence[str], *, timeout: int) -> ExecOutput: ...  # noqa: ASYNC109
+    async def __call__(
+        self,
+        container_id: str,
+        command: Sequence[str],
+        *,
+        timeout: int,
+        patience: float | None = None,
+    ) -> ExecOutput: ...
 
 
 #: Starts a coroutine as a task that may outlive the attempt; its owner waits for it before it starts another.
@@ -55,9 +64,9 @@ Spawn = Callable[
 
 async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, timeout: int, spawn: Spawn) -> Attempt:  # noqa: ASYNC109
     """Run the (expanded) command within `timeout` seconds. Only a command that could not be run at all is an error."""
-    call = spawn(_settled(exec_sync(target.container_id, command, timeout=timeout)))
+    call = spawn(_settled(exec_sync(target.container_id, command, timeout=timeout, patience=PATIENCE)))
     try:
-        done, _ = await asyncio.wait({call}, timeout=timeout + PATIENCE)
+        done, _ = await asyncio.wait({call}, timeout=timeout + GRACE)
     except asyncio.CancelledError:
         call.cancel()
         raise

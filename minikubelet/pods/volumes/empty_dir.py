@@ -1,0 +1,79 @@
+"""emptyDir: a directory that lives as long as the pod, on disk, in memory or on huge pages (VO-3, VO-4)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from minikubelet.api import quantity
+from minikubelet.api.pod import EmptyDirVolumeSource, Pod
+from minikubelet.pods.volumes import mounts
+from minikubelet.pods.volumes.files import make_directory, own_directory
+from minikubelet.pods.volumes.layout import EMPTY_DIR
+from minikubelet.pods.volumes.plugin import MountSource, PluginError, Request
+
+_HUGE = "HugePages"
+
+
+def set_up(request: Request) -> MountSource:
+    """Make it, unless its ready mark says that it is there: then what is in it stays."""
+    source = request.volume.empty_dir or EmptyDirVolumeSource()
+    uid = request.pod.metadata.uid
+    path = request.layout.volume(uid, EMPTY_DIR, request.volume.name)
+    mark = request.layout.ready_mark(uid, EMPTY_DIR, request.volume.name)
+    filesystem, options = _filesystem(source, request)
+    # A reboot takes a file system in memory away and leaves the mark.
+    ready = mark.exists() and path.is_dir() and (not filesystem or os.path.ismount(path))
+    if not ready:
+        own_directory(path.parent, request.layout)
+        make_directory(path, 0o777)
+        if filesystem and not os.path.ismount(path):
+            _mount(filesystem, path, options)
+        make_directory(mark.parent, 0o750)
+        mark.touch()
+    return MountSource(host_path=str(path))
+
+
+def _filesystem(source: EmptyDirVolumeSource, request: Request) -> tuple[str, str]:
+    """Its type and mount options, or nothing for a plain directory."""
+    medium = source.medium
+    if not medium:
+        return "", ""
+    if medium == "Memory":
+        limits = [request.memory, quantity.whole(source.size_limit) if source.size_limit else 0]
+        size = min((limit for limit in limits if limit > 0), default=0)
+        return "tmpfs", f"size={size}" if size else ""
+    if medium == _HUGE or medium.startswith(f"{_HUGE}-"):
+        return "hugetlbfs", f"pagesize={_page_size(medium, request.pod)}"
+    raise PluginError(f'unknown storage medium "{medium}"')
+
+
+def _page_size(medium: str, pod: Pod) -> int:
+    """Of the medium, or of the one kind of huge pages the pod asks for; the pod must ask for it (VO-4)."""
+    asked = {
+        quantity.whole(name.removeprefix("hugepages-"))
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for name in (*container.resources.requests, *container.resources.limits)
+        if name.startswith("hugepages-")
+    }
+    size = medium.removeprefix(_HUGE).removeprefix("-")
+    if size:
+        if quantity.whole(size) not in asked:
+            raise PluginError(f'medium "{medium}" needs a container that requests hugepages-{size}')
+        return quantity.whole(size)
+    if len(asked) != 1:
+        raise PluginError(f'medium "{medium}" needs containers that request huge pages of exactly one size')
+    return asked.pop()
+
+
+def _mount(filesystem: str, path: Path, options: str) -> None:
+    if filesystem == "tmpfs":
+        try:  # kernels since 6.4 can keep it out of swap
+            mounts.mount(filesystem, path, options=f"{options},noswap".lstrip(","))
+        except OSError as problem:
+            if problem.errno != errno.EINVAL:
+                raise
+        else:
+            return
+    mounts.mount(filesystem, path, options=options)
