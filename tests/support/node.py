@@ -30,6 +30,8 @@ class PrivateNode:
         self.containerd = PrivateContainerd(base, binary=containerd)
         self.base = self.containerd.base
         self.manifests = self.base / "manifests"
+        #: Containers' logs: POD/CONTAINER/ATTEMPT.log.
+        self.logs = self.base / "logs"
         self.log = self.base / "minikubelet.log"
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -97,6 +99,21 @@ class PrivateNode:
         self.stop(signal.SIGKILL)
         self.containerd.destroy()
 
+    def leftovers(self) -> list[str]:
+        """What is still there of it on this machine; after `destroy` there must be nothing."""
+        base = f"{self.base}/"
+        processes = [f"process {pid}" for pid in _pids() if base.encode() in _command_line(pid)]
+        mounts = [
+            f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if base in line
+        ]
+        cgroups = [
+            *Path("/sys/fs/cgroup").glob(f"*{self.containerd.cgroup_root}"),
+            *Path("/sys/fs/cgroup").glob(self.containerd.cgroup_root[1:]),
+        ]
+        bridge = Path("/sys/class/net") / self.containerd.bridge
+        files = [path for path in (*cgroups, bridge, self.base) if path.exists()]
+        return processes + mounts + [str(path) for path in files]
+
     def _serves(self) -> bool:
         try:
             self.get("/pods")
@@ -109,7 +126,7 @@ class PrivateNode:
 kind: MinikubeletConfiguration
 staticPodPath: {self.manifests}
 rootDir: {self.base}/minikubelet
-podLogsDir: {self.base}/logs
+podLogsDir: {self.logs}
 containerRuntimeEndpoint: unix://{self.containerd.socket}
 readOnlyPort: {self.port}
 cgroupRoot: {self.containerd.cgroup_root}
@@ -121,3 +138,14 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
