@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
-from minikubelet.api.pod import Pod, is_sidecar
-from minikubelet.api.problems import Problem, forbidden, required
+from minikubelet.api.pod import Pod, PodSpec
+from minikubelet.api.problems import Problem, Problems, forbidden, invalid, required, unsupported
+from minikubelet.api.validation import names
+from minikubelet.api.validation.containers import (
+    validate_containers,
+    validate_image_blanks,
+    validate_init_containers,
+)
+from minikubelet.api.validation.metadata import validate_metadata
+from minikubelet.api.validation.network import (
+    validate_dns_config,
+    validate_host_aliases,
+    validate_host_network_ports,
+)
+from minikubelet.api.validation.volumes import validate_volumes
+
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
+DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+LONGEST_DEADLINE = 2**31 - 1
 
 
 def validate_pod(pod: Pod, *, sidecar_containers: bool) -> list[Problem]:
-    problems = []
-    if not pod.metadata.name:
-        problems.append(required("metadata.name", "name is needed for the pod"))
-    if not pod.spec.containers:
-        problems.append(required("spec.containers"))
-    if not sidecar_containers:
-        for index, container in enumerate(pod.spec.init_containers):
-            if is_sidecar(container):
-                detail = "sidecars are switched off: the feature gate SidecarContainers is false in the configuration"
-                problems.append(forbidden(f"spec.initContainers[{index}].restartPolicy", detail))
-    return problems
+    """Everything that is wrong with a defaulted pod. `sidecar_containers` is the feature gate of that name."""
+    return [
+        *validate_metadata(pod.metadata, kind="pod"),
+        *validate_pod_spec(pod.spec, sidecar_containers=sidecar_containers),
+    ]
+
+
+def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
+    yield from validate_volumes(spec.volumes)
+    yield from validate_containers(spec)
+    yield from validate_init_containers(spec, sidecar_containers=sidecar_containers)
+    yield from validate_host_network_ports(spec)
+    if spec.restart_policy not in RESTART_POLICIES:
+        yield unsupported("spec.restartPolicy", spec.restart_policy, RESTART_POLICIES)
+    if spec.dns_policy not in DNS_POLICIES:
+        yield unsupported("spec.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    yield from validate_dns_config(spec.dns_config, policy=spec.dns_policy)
+    deadline = spec.active_deadline_seconds
+    if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
+        detail = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
+        yield invalid("spec.activeDeadlineSeconds", deadline, detail)
+    if spec.hostname:
+        for detail in names.dns_label(spec.hostname):
+            yield invalid("spec.hostname", spec.hostname, detail)
+    yield from validate_host_aliases(spec.host_aliases)
+    if spec.os is not None:
+        yield from _os(spec.os.name)
+    yield from validate_image_blanks(spec)
+
+
+def _os(name: str) -> Problems:
+    if not name:
+        yield required("spec.os.name")
+    elif name == "windows":
+        yield forbidden("spec.os.name", "not supported by this agent")
+    elif name != "linux":
+        yield unsupported("spec.os.name", name, ("linux", "windows"))

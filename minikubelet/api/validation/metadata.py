@@ -1,0 +1,34 @@
+"""Checks of object metadata, the same for every kind. Called by `pods` (and by the checks of other kinds)."""
+
+from __future__ import annotations
+
+from minikubelet.api.meta import ObjectMeta
+from minikubelet.api.problems import Problems, invalid, required, too_long
+from minikubelet.api.validation import names
+
+MOST_ANNOTATION_BYTES = 256 * 1024
+
+
+def validate_metadata(metadata: ObjectMeta, *, kind: str) -> Problems:
+    """`kind` stands in the message about a missing name (IN-4)."""
+    if not metadata.name:
+        yield required("metadata.name", f"name is needed for the {kind}")
+    else:
+        for detail in names.dns_subdomain(metadata.name):
+            yield invalid("metadata.name", metadata.name, detail)
+    for detail in names.dns_label(metadata.namespace):
+        yield invalid("metadata.namespace", metadata.namespace, detail)
+    if metadata.uid:
+        for detail in names.pod_uid(metadata.uid):
+            yield invalid("metadata.uid", metadata.uid, detail)
+    for key, value in metadata.labels.items():
+        for detail in names.qualified_name(key):
+            yield invalid("metadata.labels", key, detail)
+        for detail in names.label_value(value):
+            yield invalid("metadata.labels", value, detail)
+    for key in metadata.annotations:
+        for detail in names.qualified_name(key.lower()):
+            yield invalid("metadata.annotations", key, detail)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
+    if size > MOST_ANNOTATION_BYTES:
+        yield too_long("metadata.annotations", MOST_ANNOTATION_BYTES)

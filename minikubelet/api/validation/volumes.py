@@ -1,0 +1,60 @@
+"""Checks of a pod's volumes (VA-1). Called by `pods`."""
+
+from __future__ import annotations
+
+from minikubelet.api import quantity
+from minikubelet.api.problems import Problem, Problems, duplicate, forbidden, invalid, required, unsupported
+from minikubelet.api.validation import names
+from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
+
+HOST_PATH_TYPES = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+
+
+def validate_volumes(volumes: tuple[Volume, ...]) -> Problems:
+    seen: set[str] = set()
+    for index, volume in enumerate(volumes):
+        path = f"spec.volumes[{index}]"
+        problems = [*_source(volume, path), *_name(volume.name, f"{path}.name")]
+        if volume.name in seen:
+            problems.append(duplicate(f"{path}.name", volume.name))
+        if volume.name:
+            seen.add(volume.name)
+        yield from problems
+
+
+def _name(name: str, path: str) -> list[Problem]:
+    if not name:
+        return [required(path)]
+    return [invalid(path, name, detail) for detail in names.dns_label(name)]
+
+
+def _source(volume: Volume, path: str) -> Problems:
+    if volume.empty_dir is not None:
+        yield from _empty_dir(volume.empty_dir, f"{path}.emptyDir")
+    if volume.host_path is not None:
+        if volume.empty_dir is not None:
+            yield forbidden(f"{path}.hostPath", "may not specify more than 1 volume type")
+        else:
+            yield from _host_path(volume.host_path, f"{path}.hostPath")
+
+
+def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Problems:
+    if source.size_limit is not None and quantity.parse(source.size_limit) < 0:
+        yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+    if source.medium == "HugePages" or source.medium.startswith("HugePages-"):
+        yield forbidden(f"{path}.medium", f"{source.medium} is not supported yet")
+    elif source.medium not in ("", "Memory"):
+        yield unsupported(f"{path}.medium", source.medium, ("", "Memory"))
+
+
+def _host_path(source: HostPathVolumeSource, path: str) -> Problems:
+    if not source.path:
+        yield required(f"{path}.path")
+    elif ".." in source.path.split("/"):
+        yield invalid(f"{path}.path", source.path, "must not contain '..'")
+    elif not source.path.startswith("/"):
+        yield invalid(f"{path}.path", source.path, "must be an absolute path")
+    if source.type not in HOST_PATH_TYPES:
+        yield unsupported(f"{path}.type", source.type, HOST_PATH_TYPES)
