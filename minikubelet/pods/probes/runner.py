@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from minikubelet.api.expansion import expand
 from minikubelet.api.pod import Probe
 from minikubelet.lifecycle.actions import Event
 from minikubelet.pods.probes.handlers import command, grpc_health, http_get, tcp_socket
@@ -27,7 +28,7 @@ async def run_probe(probe: Probe, target: Target, *, clients: Clients, spawn: Sp
 async def _attempt(probe: Probe, target: Target, *, clients: Clients, spawn: Spawn) -> Attempt:
     timeout = probe.timeout_seconds
     if probe.exec is not None:
-        expanded = [command.expand(element, _environment(target)) for element in probe.exec.command]
+        expanded = [expand(element, _environment(target)) for element in probe.exec.command]
         return await command.probe(clients.exec_sync, expanded, target, timeout=timeout, spawn=spawn)
     network = probe.http_get or probe.tcp_socket
     if not target.address and not (network and network.host):

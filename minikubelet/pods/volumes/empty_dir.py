@@ -11,12 +11,12 @@ from minikubelet.api.pod import EmptyDirVolumeSource, Pod
 from minikubelet.pods.volumes import mounts
 from minikubelet.pods.volumes.files import make_directory, own_directory
 from minikubelet.pods.volumes.layout import EMPTY_DIR
-from minikubelet.pods.volumes.plugin import MountSource, PluginError, Request
+from minikubelet.pods.volumes.plugin import PluginError, Request
 
 _HUGE = "HugePages"
 
 
-def set_up(request: Request) -> MountSource:
+def set_up(request: Request) -> str:
     """Make it, unless its ready mark says that it is there: then what is in it stays."""
     source = request.volume.empty_dir or EmptyDirVolumeSource()
     uid = request.pod.metadata.uid
@@ -32,7 +32,7 @@ def set_up(request: Request) -> MountSource:
             _mount(filesystem, path, options)
         make_directory(mark.parent, 0o750)
         mark.touch()
-    return MountSource(host_path=str(path))
+    return str(path)
 
 
 def _filesystem(source: EmptyDirVolumeSource, request: Request) -> tuple[str, str]:

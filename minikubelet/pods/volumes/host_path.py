@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from minikubelet.pods.volumes.plugin import MountSource, PluginError, Request
+from minikubelet.pods.volumes.plugin import PluginError, Request
 
 _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "is not a directory"),
@@ -19,7 +19,7 @@ _CHECKS: dict[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-def set_up(request: Request) -> MountSource:
+def set_up(request: Request) -> str:
     source = request.volume.host_path
     if source is None:
         raise PluginError("it has no hostPath")
@@ -30,7 +30,7 @@ def set_up(request: Request) -> MountSource:
         _create(source.path, directory=wanted == "Directory")
     if wanted:
         _check(source.path, wanted)
-    return MountSource(host_path=source.path, private=False)
+    return source.path
 
 
 def _create(path: str, *, directory: bool) -> None:

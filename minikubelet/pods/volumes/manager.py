@@ -12,11 +12,11 @@ from pathlib import Path
 
 import structlog
 
-from minikubelet.api.pod import Container, Pod, Volume
+from minikubelet.api.pod import Pod, Volume
 from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.volumes import empty_dir, files, host_path, mounts
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
-from minikubelet.pods.volumes.plugin import MountSource, Plugin, PluginError, Request, VolumeError
+from minikubelet.pods.volumes.plugin import Plugin, PluginError, Request, VolumeError
 from minikubelet.pods.volumes.removal import remove_tree
 
 log = structlog.get_logger(__name__)
@@ -27,8 +27,6 @@ PLUGINS: Mapping[str, Plugin] = {"empty_dir": empty_dir.set_up, "host_path": hos
 #: How long to wait before a set-up that failed is tried again (VO-2): 500 ms, doubling to 2m2s.
 RETRY = BackoffPolicy(initial=0.5, factor=2.0, maximum=122.0)
 
-_NODE_HOSTS = Path("/etc/hosts")
-
 
 class VolumeManager:
     """`root`: the agent's root folder. `memory`: what the node has to give to pods, in bytes (0: not known)."""
@@ -38,26 +36,30 @@ class VolumeManager:
         self._memory = memory
         self._plugins = plugins
 
-    async def setup(self, pod: Pod, *, memory_limit: int = 0) -> dict[str, MountSource]:
-        """Make every volume ready that some container mounts; what to mount, by volume name.
+    async def setup(self, pod: Pod, *, memory_limit: int = 0) -> dict[str, str]:
+        """Make every volume ready that some container mounts; the path to mount, by volume name.
 
         `memory_limit`: the pod's own, in bytes, 0 for none. Raises VolumeError with the text of the event FailedMount.
         """
         memory = min((limit for limit in (self._memory, memory_limit) if limit > 0), default=0)
-        return await asyncio.to_thread(self._setup, pod, memory)
-
-    def _setup(self, pod: Pod, memory: int) -> dict[str, MountSource]:
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         mounted = {mount.name for container in containers for mount in container.volume_mounts}
-        sources = {}
-        for volume in pod.spec.volumes:
-            if volume.name in mounted:
-                request = Request(pod=pod, volume=volume, layout=self.layout, memory=memory)
-                try:
-                    sources[volume.name] = self._plugin(volume)(request)
-                except (PluginError, UnsafeNameError, OSError) as problem:
-                    raise VolumeError(f'MountVolume.SetUp failed for volume "{volume.name}" : {problem}') from problem
-        return sources
+        wanted = [
+            Request(pod=pod, volume=volume, layout=self.layout, memory=memory)
+            for volume in pod.spec.volumes
+            if volume.name in mounted
+        ]
+        return await asyncio.to_thread(self._setup, wanted) if wanted else {}
+
+    def _setup(self, wanted: Sequence[Request]) -> dict[str, str]:
+        paths = {}
+        for request in wanted:
+            name = request.volume.name
+            try:
+                paths[name] = self._plugin(request.volume)(request)
+            except (PluginError, UnsafeNameError, OSError) as problem:
+                raise VolumeError(f'MountVolume.SetUp failed for volume "{name}" : {problem}') from problem
+        return paths
 
     def _plugin(self, volume: Volume) -> Plugin:
         for field, plugin in self._plugins.items():
@@ -65,39 +67,25 @@ class VolumeManager:
                 return plugin
         return self._plugins["empty_dir"]
 
-    async def hosts_file(
-        self, pod: Pod, container: Container, *, ips: Sequence[str], hostname: str, domain: str = ""
-    ) -> str | None:
-        """Write the pod's /etc/hosts for a container that is about to be made; its path (MT-4, MT-5).
-
-        None: nothing is to be mounted, because the container mounts its own there, or the pod has no address yet.
-        Raises OSError.
-        """
-        if any(mount.mount_path == "/etc/hosts" for mount in container.volume_mounts):
-            return None
-        if not ips and not pod.spec.host_network:
-            return None
-        return await asyncio.to_thread(self._write_hosts, pod, ips, hostname, domain)
-
-    def _write_hosts(self, pod: Pod, ips: Sequence[str], hostname: str, domain: str) -> str:
-        aliases = pod.spec.host_aliases
-        if pod.spec.host_network:
-            node = _NODE_HOSTS.read_text(encoding="utf-8", errors="surrogateescape")
-            content = files.host_network_hosts(node=node, aliases=aliases)
-        else:
-            content = files.managed_hosts(ips=ips, hostname=hostname, domain=domain, aliases=aliases)
-        path = self.layout.etc_hosts(pod.metadata.uid)
-        files.make_directory(path.parent, 0o750)
-        files.write_shared(path, content)
+    async def write_hosts(self, uid: str, content: str) -> str:
+        """Write the pod's /etc/hosts, before each container that is made; its path (MT-4). Raises OSError."""
+        path = self.layout.etc_hosts(uid)
+        await asyncio.to_thread(self._write_hosts, path, content)
         return str(path)
 
-    async def termination_log(self, pod: Pod, container: Container) -> str | None:
+    def _write_hosts(self, path: Path, content: str) -> None:
+        files.make_directory(path.parent, 0o750)
+        files.write_shared(path, content)
+
+    async def termination_log(self, uid: str, container: str) -> str | None:
         """A new file for the container's last words, or None if it cannot be made: then it goes without (MT-6)."""
-        directory = self.layout.container(pod.metadata.uid, container.name)
+        directory = self.layout.container(uid, container)
         try:
             return str(await asyncio.to_thread(files.create_termination_log, directory))
         except OSError as problem:
-            log.warning("no termination log: the container goes without", container=container.name, error=str(problem))
+            log.warning(
+                "no termination log: the container goes without", uid=uid, container=container, error=str(problem)
+            )
             return None
 
     async def teardown(self, uid: str) -> None:

@@ -1,4 +1,4 @@
-"""What a kind of volume is to the manager: a function that makes it ready and says what to mount.
+"""What a kind of volume is to the manager: a function that makes it ready and says what to mount (VO-1).
 
 A new kind is a new function in `manager.PLUGINS`, under the name of its field in the manifest's volume.
 """
@@ -21,14 +21,6 @@ class PluginError(Exception):
     """Why a plug-in could not do it; the manager puts the volume's name around it."""
 
 
-class MountSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What containers mount. `read_only`: whatever the mount says (MT-2). `private`: the agent's own, so relabelled."""
-
-    host_path: str
-    read_only: bool = False
-    private: bool = True
-
-
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One volume to set up. `memory`: the most that it may take in bytes, or 0 for no limit (VO-4)."""
 
@@ -38,5 +30,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
 
 
-#: Idempotent; runs in a thread and may block. Raises PluginError, OSError or UnsafeNameError.
-Plugin = Callable[[Request], MountSource]
+#: Returns the path on the host that containers mount. Idempotent; runs in a thread and may block.
+#: Raises PluginError, OSError or UnsafeNameError.
+Plugin = Callable[[Request], str]

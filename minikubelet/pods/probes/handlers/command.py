@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from minikubelet.pods.gotext import duration, quote
@@ -16,8 +15,6 @@ from minikubelet.runtime import errors
 GRACE = 0.5
 #: and the call itself, which holds up the next run, is given up after so many (PH 6.2).
 PATIENCE = 120.0
-
-_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 _CODES: tuple[tuple[type[errors.ContainerRuntimeError], str], ...] = (
     (errors.DeadlineExceededError, "DeadlineExceeded"),
@@ -50,7 +47,7 @@ class ExecSync(Protocol):
         container_id: str,
         command: Sequence[str],
         *,
-        timeout: int,
+        timeout: int,  # noqa: ASYNC109
         patience: float | None = None,
     ) -> ExecOutput: ...
 
@@ -85,11 +82,6 @@ async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> ExecOutput | errors
         return await call
     except errors.ContainerRuntimeError as problem:
         return problem
-
-
-def expand(element: str, environment: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by its value; unknown names stay as written, `$$` gives one dollar (CC-6, PH 6.2)."""
-    return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else environment.get(found[1], found[0]), element)
 
 
 def rpc_text(problem: errors.ContainerRuntimeError) -> str:

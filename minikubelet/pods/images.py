@@ -1,0 +1,238 @@
+"""The image of a container that is about to be made: is it there, may it be pulled, and what if that fails.
+
+`pods/executor.py` calls `ImagePuller.ensure` before each start (LC 6.2, IM-2 to IM-7). One puller serves all pods: it
+keeps pulls from crowding each other, and pulls an image that several containers wait for only once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+import msgspec
+
+from minikubelet.api.image_name import ImageNameError, with_default_tag
+from minikubelet.api.pod import Container, Pod
+from minikubelet.lifecycle import backoff
+from minikubelet.lifecycle.actions import Event
+from minikubelet.lifecycle.memory import BackoffEntry, StartError
+from minikubelet.pods.gotext import duration
+from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
+from minikubelet.runtime.mapping import ImageFacts
+from minikubelet.runtime.pb import cri_pb2
+
+#: Seconds until a start is tried again that failed for another reason than a pull (LC 0).
+_RETRY = 10.0
+#: Seconds that a container shows ErrImagePull before it shows ImagePullBackOff, so that both can be seen.
+_SHOW_ERROR = 2.0
+#: What a runtime's error may begin with to become the reason itself, and how the rest is told (IM-5).
+_NAMED_ERRORS = {
+    "RegistryUnavailable": "because the registry is unavailable",
+    "SignatureValidationFailed": "because the signature validation failed",
+}
+
+
+class ImageError(Exception):
+    """The container cannot be started for want of its image; `error` says why and when to try again."""
+
+    def __init__(self, error: StartError) -> None:
+        super().__init__(f"{error.reason}: {error.message}")
+        self.error = error
+
+
+class Images(Protocol):
+    """What is needed of `runtime.images.ImageService`; raises the classes of `runtime.errors`."""
+
+    async def status(self, image: str) -> cri_pb2.Image | None: ...
+    async def pull(self, image: str) -> str: ...
+
+
+class Recorder(Protocol):
+    def event(self, pod: Pod, event: Event) -> None: ...
+
+
+class _Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """The last failed pull of an image for a pod, and the back-off it has led to."""
+
+    reason: str
+    message: str
+    entry: BackoffEntry
+
+
+class ImagePuller:
+    def __init__(
+        self, images: Images, *, recorder: Recorder, clock: Callable[[], float], pulls_at_once: int | None = 1
+    ) -> None:
+        """`clock` in unix seconds; `pulls_at_once`: None for any number (maxParallelImagePulls)."""
+        self._images = images
+        self._recorder = recorder
+        self._clock = clock
+        self._slots = asyncio.Semaphore(pulls_at_once) if pulls_at_once else contextlib.nullcontext()
+        self._failures: dict[str, _Failure] = {}  # by back-off key
+        self._pulls: dict[str, _SharedPull] = {}  # by image name
+
+    async def ensure(self, pod: Pod, container: Container) -> ImageFacts:
+        """The container's image, pulled if its policy says so. May be cancelled at any point.
+
+        Raises ImageError: with the reason to show. Raises RuntimeUnavailableError: the runtime is away.
+        """
+        request = _Request(pod, container, self._recorder, self._clock)
+        try:
+            name = with_default_tag(container.image)
+        except ImageNameError as problem:
+            text = f'Failed to apply default image tag "{container.image}": {problem}'
+            request.fail("InvalidImageName", text, event="InspectFailed")
+        if container.image_pull_policy != "Always":
+            present = await self._inspect(name, request)
+            if present is not None:
+                text = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
+                request.tell("Normal", "Pulled", text)
+                return ImageFacts.of(present)
+            if container.image_pull_policy == "Never":
+                text = f'Container image "{container.image}" is not present with pull policy of Never'
+                request.fail("ErrImageNeverPull", text, event="ErrImageNeverPull")
+        self._refuse_in_backoff(request)
+        return await self._pull(name, request)
+
+    async def _inspect(self, name: str, request: _Request) -> cri_pb2.Image | None:
+        try:
+            return await self._images.status(name)
+        except RuntimeUnavailableError:
+            raise
+        except ContainerRuntimeError as problem:
+            request.fail("ImageInspectError", f'Failed to inspect image "": {problem}', event="InspectFailed")
+
+    def _refuse_in_backoff(self, request: _Request) -> None:
+        """Raise ImageError while the last failed pull of this image for this pod is too recent (IM-6)."""
+        failure = self._failures.get(request.backoff_key)
+        if failure is None:
+            return
+        now = self._clock()
+        due = backoff.check(failure.entry, failed_at=failure.entry.last_update, now=now, policy=backoff.IMAGE)
+        if due is not None:
+            request.tell_backoff()
+            message = request.backoff_message(failure.reason, failure.message)
+            raise ImageError(StartError(reason="ImagePullBackOff", message=message, at=now, retry_at=due))
+
+    async def _pull(self, name: str, request: _Request) -> ImageFacts:
+        image = request.container.image
+        request.tell("Normal", "Pulling", f'Pulling image "{image}"')
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            pulled = await self._pull_once(name)
+        except RuntimeUnavailableError:
+            raise
+        except ContainerRuntimeError as problem:
+            self._fail_pull(request, problem)
+        facts = await self._images.status(name)
+        size = f" Image size: {facts.size} bytes." if facts is not None else ""
+        took, waited = duration(pulled.seconds), duration(loop.time() - began)
+        text = f'Successfully pulled image "{image}" in {took} ({waited} including waiting).{size}'
+        request.tell("Normal", "Pulled", text)
+        return ImageFacts(ref=pulled.ref) if facts is None else ImageFacts.of(facts)
+
+    def _fail_pull(self, request: _Request, problem: ContainerRuntimeError) -> NoReturn:
+        image, now = request.container.image, self._clock()
+        reason, message = _classified(str(problem), image)
+        request.tell("Warning", "Failed", f'Failed to pull image "{image}": {problem}')
+        request.tell("Warning", "Failed", f"Error: {reason}")
+        request.tell_backoff()
+        before = self._failures.get(request.backoff_key)
+        entry = backoff.advance(before.entry if before else None, failed_at=now, now=now, policy=backoff.IMAGE)
+        self._failures = {key: it for key, it in self._failures.items() if _holds_back(it.entry, now)}
+        self._failures[request.backoff_key] = _Failure(reason=reason, message=message, entry=entry)
+        error = StartError(
+            reason=reason,
+            message=message,
+            at=now,
+            retry_at=now + entry.delay,
+            later_reason="ImagePullBackOff",
+            later_message=request.backoff_message(reason, message),
+            later_at=now + _SHOW_ERROR,
+        )
+        raise ImageError(error) from problem
+
+    async def _pull_once(self, name: str) -> _Pulled:
+        """Pull, or wait for the pull of the same image that is under way; if its owner gives up the next goes on."""
+        shared = self._pulls.setdefault(name, _SharedPull())
+        shared.waiting += 1
+        try:
+            async with shared.lock:
+                if shared.outcome is None:
+                    shared.outcome = await self._pull_now(name)
+                    self._pulls.pop(name)
+        finally:
+            shared.waiting -= 1
+            if not shared.waiting and self._pulls.get(name) is shared:
+                del self._pulls[name]
+        if isinstance(shared.outcome, ContainerRuntimeError):
+            raise shared.outcome
+        return shared.outcome
+
+    async def _pull_now(self, name: str) -> _Pulled | ContainerRuntimeError:
+        async with self._slots:
+            began = asyncio.get_running_loop().time()
+            try:
+                ref = await self._images.pull(name)
+            except RuntimeUnavailableError:
+                raise
+            except ContainerRuntimeError as problem:
+                return problem
+            return _Pulled(ref=ref, seconds=asyncio.get_running_loop().time() - began)
+
+
+class _Pulled(msgspec.Struct, frozen=True, kw_only=True):
+    ref: str
+    seconds: float
+
+
+class _SharedPull:
+    """One pull and all who wait for it. Whoever holds the lock does it; `outcome` is there for the others."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+        self.outcome: _Pulled | ContainerRuntimeError | None = None
+
+
+class _Request:
+    """One container's need of its image, and how its events and errors are worded."""
+
+    def __init__(self, pod: Pod, container: Container, recorder: Recorder, clock: Callable[[], float]) -> None:
+        self.pod = pod
+        self.container = container
+        self.backoff_key = backoff.image_key(pod, container.image)
+        self._recorder = recorder
+        self._clock = clock
+
+    def tell(self, kind: str, reason: str, message: str) -> None:
+        event = Event(type=kind, reason=reason, message=message, container=self.container.name)
+        self._recorder.event(self.pod, event)
+
+    def tell_backoff(self) -> None:
+        self.tell("Normal", "BackOff", f'Back-off pulling image "{self.container.image}"')
+        self.tell("Warning", "Failed", "Error: ImagePullBackOff")
+
+    def backoff_message(self, reason: str, message: str) -> str:
+        return f'Back-off pulling image "{self.container.image}": {reason}: {message}'
+
+    def fail(self, reason: str, message: str, *, event: str) -> NoReturn:
+        self.tell("Warning", event, message)
+        self.tell("Warning", "Failed", f"Error: {reason}")
+        now = self._clock()
+        raise ImageError(StartError(reason=reason, message=message, at=now, retry_at=now + _RETRY))
+
+
+def _classified(text: str, image: str) -> tuple[str, str]:
+    """Reason and message of a failed pull (IM-5)."""
+    for reason, told in _NAMED_ERRORS.items():
+        if text.startswith(reason):
+            return reason, f"image pull failed for {image} {told}{text.removeprefix(reason)}"
+    return "ErrImagePull", text
+
+
+def _holds_back(entry: BackoffEntry, now: float) -> bool:
+    return bool(backoff.prune({"": entry}, now=now, policy=backoff.IMAGE))
