@@ -53,7 +53,7 @@ class RunPreStop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopContainer(msgspec.Struct, frozen=True, kw_only=True):
-    """Stop signal now, SIGKILL after `timeout` seconds."""
+    """Stop signal now, SIGKILL after `timeout` seconds. Handed out again under another key if the grace shrinks."""
 
     name: str
     container_id: str
@@ -61,7 +61,7 @@ class StopContainer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        return f"stop:{self.container_id}"
+        return f"stop:{self.container_id}:{self.timeout}"
 
 
 class RemoveContainer(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,14 @@ class RemoveSandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Action = (
-    CreateSandbox | StartContainer | RunPostStart | RunPreStop | StopContainer | RemoveContainer | StopSandbox | RemoveSandbox
+    CreateSandbox
+    | StartContainer
+    | RunPostStart
+    | RunPreStop
+    | StopContainer
+    | RemoveContainer
+    | StopSandbox
+    | RemoveSandbox
 )
 
 

@@ -100,11 +100,20 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     status: PodStatus | None = None
     backoff: dict[str, BackoffEntry] = {}  # by back-off key (7.1)
     start_errors: dict[str, StartError] = {}  # by name
+    #: The back-off key under which each container was last tried, by name: an edit of its image ends the wait (LC 4.5).
+    start_keys: dict[str, str] = {}
     probes: dict[str, ProbeResults] = {}  # by id
-    post_start: dict[str, HookState] = {}  # by id; absent: no hook, or adopted: counts as done
-    pre_stop: dict[str, HookState] = {}  # by name, for the stop under way; by id for a single kill
+    #: By id; absent: no hook, or adopted: counts as done. By name from the hand-out of a start until it has come back.
+    post_start: dict[str, HookState] = {}
+    #: Why a hook failed, by id, until `decide` has made it the container's start error.
+    post_start_errors: dict[str, StartError] = {}
+    pre_stop: dict[str, HookState] = {}  # by name, for the pod-wide stop under way; by id for a single kill
     kills: dict[str, Kill] = {}  # by id; kept until the record is gone, so that restart rules can see it
     signalled: frozenset[str] = frozenset()  # ids that were sent the stop signal
+    stop_by: dict[str, float] = {}  # by id: the end of the grace that the stop in hand was given
+    stopped_sandboxes: frozenset[str] = (
+        frozenset()
+    )  # ids whose stop was handed out (a dead one is stopped once, for its network)
     #: Names of init containers that completed, per sandbox id: they are not run again in that sandbox.
     init_done: dict[str, frozenset[str]] = {}
     #: Sandbox ids in which the pod was initialised once (all init entries done or started).
