@@ -63,8 +63,7 @@ unpack_deb() {
     shift 2
     rm -rf "$folder" "$folder.new"
     mkdir -p "$folder.new"
-    (cd "$folder.new" && apt-get "$@" download "$package" && dpkg -x ./*.deb . && rm ./*.deb)
-    mv "$folder.new" "$folder"
+    (cd "$folder.new" && apt-get "$@" download "$package" && dpkg -x ./*.deb . && rm ./*.deb) && mv "$folder.new" "$folder"
 }
 
 # Images for the demo and the tests are made of a static busybox. Installing Debian's would push out its dynamic sister that a host
@@ -82,7 +81,7 @@ static_busybox() {
 # containerd_2: sets CONTAINERD_2 to a containerd 2.x of Debian's coming release, unpacked into build/, or leaves it empty.
 # The mirror is the one that this machine's own apt uses.
 containerd_2() {
-    local folder=$ROOT/build/containerd-2 lists=$ROOT/build/apt-forky mirror options
+    local folder=$ROOT/build/containerd-2 apt=$ROOT/build/apt-forky mirror options
     CONTAINERD_2=''
     if [ ! -x "$folder/usr/bin/containerd" ]; then
         mirror=$(debian_mirror)
@@ -91,12 +90,12 @@ containerd_2() {
             mirror=$(debian_mirror)
         fi
         [ -n "$mirror" ] || return 0
-        mkdir -p "$lists/partial"
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror forky main" >"$lists/sources.list"
-        options=(-o "Dir::Etc::sourcelist=$lists/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::Lists=$lists"
+        mkdir -p "$apt/lists/partial"
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror forky main" >"$apt/sources.list"
+        options=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::Lists=$apt/lists"
             -o APT::Sandbox::User=root)
         say "  unpacking Debian forky's containerd into build/ ..."
-        { apt-get "${options[@]}" update && unpack_deb containerd "$folder" "${options[@]}"; } >"$lists/log" 2>&1 || return 0
+        { apt-get "${options[@]}" update && unpack_deb containerd "$folder" "${options[@]}"; } >"$apt/log" 2>&1 || return 0
     fi
     if "$folder/usr/bin/containerd" --version >/dev/null 2>&1; then CONTAINERD_2=$folder/usr/bin/containerd; fi
 }

@@ -2,17 +2,79 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conformance.harness import Json
 from tests.host.machine import Machine
 from tests.support.images import BUSYBOX, PAUSE, Image, write_archive
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Where the guest has what a checkout holds of use to an administrator.
+CHECKOUT = "/checkout"
+
+
+class Host(Machine):
+    """A guest on which minikubelet is or will be installed: the words that tests of it need."""
+
+    def drop(self, pod: Json) -> None:
+        folder = self.root / "etc/minikubelet/manifests"
+        fresh = folder / f".{pod['metadata']['name']}.new"
+        fresh.write_text(json.dumps(pod))
+        fresh.rename(folder / f"{pod['metadata']['name']}.yaml")
+
+    def remove(self, name: str) -> None:
+        """Take a pod's manifest away and wait for the pod's end."""
+        self.run("rm", f"/etc/minikubelet/manifests/{name}.yaml")
+        self.until(f"the end of {name}", lambda: self.pod(name) is None)
+
+    def pods(self) -> list[Json]:
+        """What the daemon's /pods shows; raises AssertionError while it does not answer."""
+        fetch = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:10255/pods', timeout=5).read().decode())"
+        return json.loads(self.run("/usr/bin/python3", "-c", fetch)).get("items") or []
+
+    def pod(self, name: str) -> Json | None:
+        return next((pod for pod in self.pods() if pod["metadata"]["name"] == name), None)
+
+    def until_running(self, name: str) -> Json:
+        """Wait until the pod is Ready; the pod as it is then."""
+
+        def ready() -> Json | None:
+            pod = self.pod(name) or {}
+            conditions = pod.get("status", {}).get("conditions", [])
+            return pod if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) else None
+
+        found: Json = self.until(f"{name} Ready", ready)
+        return found
+
+    def daemon(self) -> str:
+        """The daemon's process id, "0" when there is none."""
+        return self.run("systemctl", "show", "--property=MainPID", "--value", "minikubelet")
+
+    def processes(self) -> list[str]:
+        """Process id and start time of everything that runs in containers, shims included."""
+        listing = "ps -eo pid,lstart,cgroup,args | awk '/containerd-shim|kubepods/ && !/awk/ {print $1, $5}' | sort"
+        return self.shell(listing).splitlines()
+
+    def until(self, what: str, test: Callable[[], Any], *, within: float = 60) -> Any:
+        deadline = time.monotonic() + within
+        while True:
+            with contextlib.suppress(AssertionError):
+                if value := test():
+                    return value
+            if time.monotonic() > deadline:
+                log = self.shell("journalctl -u minikubelet --no-pager -n 40; minikubelet get pods", check=False)
+                raise TimeoutError(f"not within {within:g} s: {what}\n{log}")
+            time.sleep(0.2)
 
 
 @pytest.fixture(scope="session")
@@ -37,43 +99,45 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bare(wheels: Path, archive: Path) -> Iterator[Machine]:
-    """A booted guest with containerd and images, without minikubelet. Wheels are in /wheels."""
-    machine = Machine()
-    try:
-        machine.create()
-        _prepare(machine, wheels)
-        machine.boot()
-        _load_images(machine, archive)
+def bare(wheels: Path, archive: Path) -> Iterator[Host]:
+    """A booted guest with containerd and images, without minikubelet."""
+    with _booted(wheels, archive) as machine:
         yield machine
-    finally:
-        machine.destroy()
 
 
 @pytest.fixture(scope="module")
-def installed(wheels: Path, archive: Path) -> Iterator[Machine]:
+def installed(wheels: Path, archive: Path) -> Iterator[Host]:
     """One guest with minikubelet, shared by a module: each test has its own pods and leaves the daemon running."""
-    machine = Machine()
+    with _booted(wheels, archive) as machine:
+        install(machine)
+        yield machine
+
+
+def install(machine: Host, *options: str, check: bool = True) -> str:
+    return machine.shell(
+        f"{CHECKOUT}/scripts/install --wheels /wheels {' '.join(options)} 2>&1", check=check, timeout=300
+    )
+
+
+@contextlib.contextmanager
+def _booted(wheels: Path, archive: Path) -> Iterator[Host]:
+    """With wheels in /wheels and images in containerd."""
+    machine = Host()
     try:
         machine.create()
         _prepare(machine, wheels)
         machine.boot()
-        _load_images(machine, archive)
-        install(machine)
+        (machine.root / "images.tar").write_bytes(archive.read_bytes())
+        machine.run("ctr", "-n", "k8s.io", "images", "import", "/images.tar")
         yield machine
     finally:
         machine.destroy()
 
 
-def install(machine: Machine, *options: str, check: bool = True) -> str:
-    return machine.shell(f"{ROOT}/scripts/install --wheels /wheels {' '.join(options)} 2>&1", check=check, timeout=300)
-
-
-def _prepare(machine: Machine, wheels: Path) -> None:
-    target = machine.root / "wheels"
-    target.mkdir()
-    for wheel in wheels.glob("*.whl"):
-        (target / wheel.name).write_bytes(wheel.read_bytes())
+def _prepare(machine: Host, wheels: Path) -> None:
+    shutil.copytree(wheels, machine.root / "wheels")
+    for folder in ("scripts", "systemd", "configs"):
+        shutil.copytree(ROOT / folder, machine.root / CHECKOUT[1:] / folder)
     # A guest may lack CAP_SYS_RESOURCE, which hosts have: no container shall ask for a lower score than containerd's.
     (machine.root / "etc/containerd/config.toml").write_text("""version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -82,8 +146,3 @@ def _prepare(machine: Machine, wheels: Path) -> None:
     bin_dir = "/usr/lib/cni"
     conf_dir = "/etc/cni/net.d"
 """)
-
-
-def _load_images(machine: Machine, archive: Path) -> None:
-    (machine.root / "images.tar").write_bytes(archive.read_bytes())
-    machine.run("ctr", "-n", "k8s.io", "images", "import", "/images.tar")

@@ -1,0 +1,83 @@
+"""scripts/install and scripts/uninstall on a really booted host: what they make, keep, say and take away."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.host.conftest import CHECKOUT, ROOT, Host, install
+from tests.host.test_systemd import ids_and_starts, story
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+
+#: These belong to nobody but minikubelet and its pods.
+TRACES = """/opt/minikubelet /etc/minikubelet /var/lib/minikubelet /usr/local/bin/minikubelet /var/log/pods
+ /etc/systemd/system/minikubelet.service /etc/systemd/system/multi-user.target.wants/minikubelet.service
+ /etc/cni/net.d/10-minikubelet.conflist /var/lib/cni/networks/minikubelet /sys/class/net/minikubelet0""".replace(
+    "\n", ""
+)
+
+
+def test_installing_again_is_an_upgrade_that_touches_neither_pods_nor_what_is_yours(bare: Host) -> None:
+    install(bare)
+    bare.drop(story("pod"))
+    before = bare.until_running("pod")
+    config, default = "/etc/minikubelet/config.yaml", "/var/lib/minikubelet/installer/config.yaml"
+    bare.shell(f"echo 'maxPods: 7' >>{config}; echo '# an older default' >>{default}")
+    bare.shell("echo mine >/etc/minikubelet/manifests/x.txt")
+    told = install(bare)
+    assert "your /etc/minikubelet/config.yaml was kept" in told
+    assert "maxPods: 7" in bare.run("cat", config).splitlines()
+    assert bare.run("cat", f"{config}.new") == (ROOT / "configs/config.yaml").read_text().rstrip("\n")
+    assert bare.run("cat", "/etc/minikubelet/manifests/x.txt") == "mine"
+    assert ids_and_starts(bare.until_running("pod")) == ids_and_starts(before)
+    assert "was kept" not in install(bare), "the same default twice is no news"
+
+
+def test_uninstalling_leaves_pods_running_and_says_what_it_left_and_purging_leaves_nothing(bare: Host) -> None:
+    install(bare)
+    bare.drop(story("pod"))
+    bare.until_running("pod")
+    processes = bare.processes()
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall 2>&1")
+    assert "1 pods still run" in told
+    assert "Kept: /etc/minikubelet" in told
+    assert bare.processes() == processes
+    assert bare.shell("ls -d /opt/minikubelet /etc/systemd/system/minikubelet.service 2>/dev/null", check=False) == ""
+    install(bare)
+    bare.until_running("pod")
+    assert bare.processes() == processes, "installing again takes the same containers up"
+    bare.shell(f"{CHECKOUT}/scripts/uninstall --purge 2>&1", timeout=120)
+    assert bare.processes() == []
+    assert bare.shell(f"ls -d {TRACES} 2>/dev/null", check=False) == ""
+    assert bare.run("ctr", "-n", "k8s.io", "containers", "ls", "-q") == ""
+    assert bare.shell("find /sys/fs/cgroup -name '*kubepods*'") == ""
+    assert bare.shell("grep -E 'minikubelet|kubelet/pods|netns' /proc/mounts", check=False) == ""
+    events = (bare.root / "journal/pod/events").read_text().splitlines()
+    ends = [line.split(" ", 1)[1] for line in events if line.endswith((" term", " exiting"))]
+    assert ends[-4:] == ["main term", "main exiting", "side term", "side exiting"], "purging ends pods in their order"
+
+
+def test_a_containerd_with_cri_switched_off_is_told_of_and_not_edited(bare: Host) -> None:
+    docker = 'disabled_plugins = ["cri"]\n'
+    (bare.root / "etc/containerd/config.toml").write_text(docker)
+    bare.run("systemctl", "restart", "containerd")
+    told = install(bare, check=False)
+    assert "Not running yet: containerd's CRI plugin is switched off in /etc/containerd/config.toml" in told
+    assert bare.run("cat", "/etc/containerd/config.toml") == docker.rstrip("\n")
+    assert bare.run("systemctl", "is-enabled", "minikubelet") == "enabled"
+    bare.shell("echo 'version = 2' >/etc/containerd/config.toml; systemctl restart containerd")
+    assert "Not running yet" not in install(bare)
+
+
+def test_network_configuration_and_plugins_of_a_host_are_used_as_they_are(bare: Host) -> None:
+    bare.shell(
+        "mkdir -p /etc/cni/net.d /opt/cni/bin;"
+        'echo \'{"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"loopback"}]}\''
+        " >/etc/cni/net.d/99-mine.conflist;"
+        "sed -i s,/usr/lib/cni,/opt/cni/bin, /etc/containerd/config.toml; systemctl restart containerd"
+    )
+    install(bare)
+    assert bare.shell("ls /etc/cni/net.d") == "99-mine.conflist"
+    assert "bridge" in bare.shell("ls /opt/cni/bin").split(), "containerd's own folder of plugins is filled"
+    bare.shell(f"{CHECKOUT}/scripts/uninstall --purge")
+    assert bare.shell("ls /etc/cni/net.d; ls /opt/cni/bin") == "99-mine.conflist"

@@ -1,0 +1,107 @@
+"""minikubelet as a service of a really booted host: what its restarts, its end and the host's reboots do to pods."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conformance.harness import STARTED, container, script, sidecar
+from tests.host.conftest import CHECKOUT, Host
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+
+
+def story(name: str) -> dict[str, Any]:
+    """init, then a sidecar behind a startup probe, then main; each writes its life into /journal/NAME/events."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 10,
+            "initContainers": [
+                container("init", script("init", run=0.1)),
+                sidecar("side", script("side", delay=1), startupProbe=STARTED),
+            ],
+            "containers": [container("main", script("main"))],
+            "volumes": [{"name": "journal", "hostPath": {"path": f"/journal/{name}", "type": "DirectoryOrCreate"}}],
+        },
+    }
+
+
+def test_the_service_is_enabled_and_runs_a_sample_that_is_dropped_into_the_folder(installed: Host) -> None:
+    assert installed.run("systemctl", "is-enabled", "minikubelet") == "enabled"
+    assert installed.run("systemctl", "is-active", "minikubelet") == "active"
+    installed.run("cp", f"{CHECKOUT}/configs/samples/proxy-gate.yaml", "/etc/minikubelet/manifests/")
+    installed.until_running("proxy-gate")
+    assert "proxy-gate" in installed.run("minikubelet", "get", "pods")
+    installed.remove("proxy-gate")
+
+
+@pytest.mark.parametrize(
+    "blow",
+    ["systemctl restart minikubelet", "systemctl kill --signal=KILL --kill-who=main minikubelet"],
+    ids=["restart", "kill -9"],
+)
+def test_a_daemon_that_starts_again_leaves_containers_untouched(installed: Host, blow: str) -> None:
+    installed.drop(story("untouched"))
+    before = installed.until_running("untouched")
+    processes = installed.processes()
+    daemon = installed.daemon()
+    installed.shell(blow)
+    installed.until("a new daemon", lambda: installed.daemon() not in ("0", daemon))
+    after = installed.until_running("untouched")
+    assert installed.processes() == processes
+    assert ids_and_starts(after) == ids_and_starts(before)
+    installed.remove("untouched")
+
+
+def test_a_hung_daemon_is_replaced_by_the_watchdog(installed: Host) -> None:
+    installed.shell(
+        "mkdir -p /run/systemd/system/minikubelet.service.d;"
+        "printf '[Service]\\nWatchdogSec=2\\n' >/run/systemd/system/minikubelet.service.d/test.conf;"
+        "systemctl daemon-reload; systemctl restart minikubelet"
+    )
+    daemon = installed.daemon()
+    installed.shell(f"sleep 3; kill -0 {daemon}")  # a healthy one reports in time
+    installed.run("kill", "-STOP", daemon)
+    installed.until("a new daemon", lambda: installed.daemon() not in ("0", daemon))
+    installed.shell("rm -r /run/systemd/system/minikubelet.service.d; systemctl daemon-reload")
+    installed.shell("systemctl restart minikubelet")
+
+
+def test_stopping_the_service_leaves_pods_running_and_starting_it_takes_them_up(installed: Host) -> None:
+    installed.drop(story("kept"))
+    before = installed.until_running("kept")
+    processes = installed.processes()
+    installed.run("systemctl", "stop", "minikubelet")
+    assert installed.run("systemctl", "is-failed", "minikubelet", check=False) == "inactive"
+    assert installed.processes() == processes
+    installed.run("systemctl", "start", "minikubelet")
+    assert ids_and_starts(installed.until_running("kept")) == ids_and_starts(before)
+    installed.remove("kept")
+
+
+@pytest.mark.parametrize("how", ["reboot", "power_cut"])
+def test_after_a_reboot_pods_come_back_in_order(installed: Host, how: str) -> None:
+    installed.drop(story("again"))
+    before = installed.until_running("again")
+    journal = installed.root / "journal/again/events"
+    journal.write_text("")  # from here on only what comes after the boot
+    getattr(installed, how)()
+    after = installed.until_running("again")
+    assert not set(ids_and_starts(after)) & set(ids_and_starts(before))
+    told = [line.split(" ", 1)[1] for line in journal.read_text().splitlines()]
+    told = [line for line in told if line.split()[1] not in ("term", "exiting")]
+    told = told[told.index("init starting") :]
+    assert told == ["init starting", "init started", "side starting", "side started", "main starting", "main started"]
+    installed.remove("again")
+
+
+def ids_and_starts(pod: dict[str, Any]) -> list[str]:
+    """Of every container that runs: its id and its start, as text."""
+    status = pod["status"]
+    every = status.get("initContainerStatuses", []) + status["containerStatuses"]
+    return [json.dumps([c["containerID"], c["state"]["running"]]) for c in every if "running" in c["state"]]
