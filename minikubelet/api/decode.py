@@ -17,7 +17,7 @@ from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
 from minikubelet.api.identity import identified
 from minikubelet.api.places import line_of, overlaps
 from minikubelet.api.pod import Pod
-from minikubelet.api.problems import Problem
+from minikubelet.api.problems import Problem, required
 from minikubelet.api.scalars import describe, quoted
 from minikubelet.api.schema import FAILED, Findings, read
 from minikubelet.api.validation.pods import validate_pod
@@ -128,9 +128,9 @@ def _decode_document(
     if not isinstance(root, Mapping):
         found = describe(root.value, root.text) if isinstance(root, Scalar) else "a list"
         return None, [error(root.line, "", f"expected an object with apiVersion and kind, found {found}")], []
-    kind, problem = _kind_of(root)
-    if kind is None:
-        return None, [error(line_of(root, problem.path), problem.path, problem.message)], []
+    kind = _kind_of(root)
+    if not isinstance(kind, Kind):
+        return None, [error(line_of(root, each.path), each.path, each.message) for each in kind], []
     findings = Findings()
     value = read(kind.type, root, findings)
     errors = [error(each.line, each.path, each.message) for each in findings.problems]
@@ -143,31 +143,31 @@ def _decode_document(
     finished, problems = kind.finish(value, context)
     unread = [each.path for each in findings.problems]
     errors += [
-        error(line_of(root, each.path), each.path, each.message)
+        error(line_of(root, each.place or each.path), each.path, each.message)
         for each in problems
         if not any(overlaps(path, each.path) for path in unread)
     ]
     return (None if errors else finished), errors, notes
 
 
-def _kind_of(root: Mapping) -> tuple[Kind | None, Problem]:
-    values = []
+def _kind_of(root: Mapping) -> Kind | list[Problem]:
+    """The kind that a document says it is of, or what is wrong with what it says."""
+    written = {}
     for field in ("apiVersion", "kind"):
         node = root.items.get(field)
-        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value:
-            return None, Problem(field, "Required value")
-        values.append(node.value)
-    api_version, kind = values
+        if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
+            written[field] = node.value
+    missing = [required(field) for field in ("apiVersion", "kind") if field not in written]
+    if missing:
+        return missing
+    api_version, kind = written["apiVersion"], written["kind"]
     if (api_version, kind) in KINDS:
-        return KINDS[api_version, kind], Problem("kind", "")
-    understood = ", ".join(f"{kind} ({version})" for version, kind in KINDS)
+        return KINDS[api_version, kind]
+    versions = [version for version, known in KINDS if known == kind]
+    if versions:
+        return [Problem("apiVersion", f"Unsupported value: {quoted(api_version)}: {kind} is {versions[0]} here")]
     if kind.endswith("List"):
         hint = "lists are not accepted; write their items as documents of their own, separated by ---"
     else:
-        versions = [version for version, known in KINDS if known == kind]
-        if versions:
-            return None, Problem(
-                "apiVersion", f"Unsupported value: {quoted(api_version)}: {kind} is {versions[0]} here"
-            )
-        hint = f"understood are: {understood}"
-    return None, Problem("kind", f"Unsupported value: {quoted(kind)}: {hint}")
+        hint = "understood are: " + ", ".join(f"{known} ({version})" for version, known in KINDS)
+    return [Problem("kind", f"Unsupported value: {quoted(kind)}: {hint}")]

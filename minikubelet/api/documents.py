@@ -154,7 +154,9 @@ def _events(text: str) -> Iterator[yaml.Event]:
         mark = error.problem_mark or error.context_mark
         message = f"not valid YAML: {error.problem or error.context}"
         if error.context and error.problem:
-            message += f" ({error.context})"
+            began = error.context_mark
+            where = f" that begins in line {began.line + 1}" if began and mark and began.line != mark.line else ""
+            message += f" ({error.context}{where})"
         if mark is not None and "\t" in _line(text, mark.line)[: mark.column + 1]:
             message += "; tabs cannot indent YAML, use spaces"
         raise _UnreadableError(message, mark.line + 1 if mark is not None else 1) from error
@@ -243,6 +245,8 @@ class _Composer:
         return node
 
     def _alias(self, name: str, line: int) -> Node:
+        if any(frame.anchor == name for frame in self._frames):
+            raise _UnreadableError(f"the alias *{name} stands inside its own anchor &{name}", line)
         if name not in self._anchors:
             raise _UnreadableError(f"the alias *{name} has no anchor &{name} before it", line)
         node = self._anchors[name]

@@ -15,6 +15,8 @@ from minikubelet.api.scalars import quoted
 class Problem(msgspec.Struct, frozen=True):
     path: str
     message: str
+    #: Where it really is, if the reference's path is less exact; only for finding the line.
+    place: str = ""
 
 
 Problems = Iterator[Problem]
@@ -28,8 +30,8 @@ def forbidden(path: str, detail: str) -> Problem:
     return Problem(path, _with_detail("Forbidden", detail))
 
 
-def invalid(path: str, value: object, detail: str) -> Problem:
-    return Problem(path, _with_detail(f"Invalid value: {shown_value(value)}", detail))
+def invalid(path: str, value: object, detail: str, *, place: str = "") -> Problem:
+    return Problem(path, _with_detail(f"Invalid value: {shown_value(value)}", detail), place)
 
 
 def duplicate(path: str, value: object) -> Problem:

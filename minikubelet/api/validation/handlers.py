@@ -111,9 +111,10 @@ def _action(action: _Action, path: str, *, grace: int) -> Problems:
             yield from _port(action.port, path)
             if action.scheme not in ("HTTP", "HTTPS"):
                 yield unsupported(f"{path}.scheme", action.scheme, ("HTTP", "HTTPS"))
-            for header in action.http_headers:
+            for index, header in enumerate(action.http_headers):
                 for detail in names.header_name(header.name):
-                    yield invalid(f"{path}.httpHeaders", header.name, detail)
+                    place = f"{path}.httpHeaders[{index}].name"
+                    yield invalid(f"{path}.httpHeaders", header.name, detail, place=place)
         case TCPSocketAction() | GRPCAction():
             yield from _port(action.port, path)
         case SleepAction():

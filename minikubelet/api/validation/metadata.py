@@ -23,12 +23,12 @@ def validate_metadata(metadata: ObjectMeta, *, kind: str) -> Problems:
             yield invalid("metadata.uid", metadata.uid, detail)
     for key, value in metadata.labels.items():
         for detail in names.qualified_name(key):
-            yield invalid("metadata.labels", key, detail)
+            yield invalid("metadata.labels", key, detail, place=f"metadata.labels[{key}]")
         for detail in names.label_value(value):
-            yield invalid("metadata.labels", value, detail)
+            yield invalid("metadata.labels", value, detail, place=f"metadata.labels[{key}]")
     for key in metadata.annotations:
         for detail in names.qualified_name(key.lower()):
-            yield invalid("metadata.annotations", key, detail)
+            yield invalid("metadata.annotations", key, detail, place=f"metadata.annotations[{key}]")
     size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
     if size > MOST_ANNOTATION_BYTES:
         yield too_long("metadata.annotations", MOST_ANNOTATION_BYTES)

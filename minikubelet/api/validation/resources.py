@@ -27,7 +27,8 @@ def validate_resources(resources: ResourceRequirements, path: str) -> Problems:
         yield from _entry(name, amount, f"{path}.requests[{name}]")
         limit = resources.limits.get(name)
         if limit is not None and quantity.parse(amount) > quantity.parse(limit):
-            yield invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}")
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            yield invalid(f"{path}.requests", amount, detail, place=f"{path}.requests[{name}]")
 
 
 def _entry(name: str, amount: str, path: str) -> Problems:
