@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from minikubelet.api.base import Object
+from minikubelet.api.batch import CronJob, Job
+from minikubelet.api.batch_defaults import with_cronjob_defaults, with_job_defaults
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
 from minikubelet.api.identity import identified
@@ -20,6 +22,8 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.problems import Problem, required
 from minikubelet.api.scalars import describe, quoted
 from minikubelet.api.schema import FAILED, Findings, read
+from minikubelet.api.validation.cronjobs import cronjob_warnings, validate_cronjob
+from minikubelet.api.validation.jobs import job_warnings, validate_job
 from minikubelet.api.validation.pods import validate_pod
 
 
@@ -59,7 +63,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Documents without errors are in `objects`, in their order; `errors` are of the others."""
 
-    objects: tuple[Pod, ...]
+    objects: tuple[Any, ...]
     errors: tuple[ManifestError, ...]
     notes: tuple[ManifestNote, ...]
     #: One for each of `objects`.
@@ -78,7 +82,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object that a manifest may hold: its type, and what turns a read object into a finished one."""
 
     type: type[Object]
-    finish: Callable[[Any, Context], tuple[Pod, list[Problem]]]
+    finish: Callable[[Any, Context], tuple[Any, list[Problem]]]
+    #: What is accepted and deserves a word in the log; asked of valid objects only.
+    warn: Callable[[Any], list[Problem]] = lambda _: []
 
 
 def _finish_pod(pod: Pod, context: Context) -> tuple[Pod, list[Problem]]:
@@ -86,8 +92,22 @@ def _finish_pod(pod: Pod, context: Context) -> tuple[Pod, list[Problem]]:
     return finished, validate_pod(finished, sidecar_containers=context.sidecar_containers)
 
 
+def _finish_job(job: Job, context: Context) -> tuple[Job, list[Problem]]:
+    finished = with_job_defaults(job)
+    return finished, validate_job(finished, sidecar_containers=context.sidecar_containers)
+
+
+def _finish_cronjob(cron: CronJob, context: Context) -> tuple[CronJob, list[Problem]]:
+    finished = with_cronjob_defaults(cron)
+    return finished, validate_cronjob(finished, sidecar_containers=context.sidecar_containers)
+
+
 #: What is understood, by apiVersion and kind.
-KINDS: dict[tuple[str, str], Kind] = {("v1", "Pod"): Kind(type=Pod, finish=_finish_pod)}
+KINDS: dict[tuple[str, str], Kind] = {
+    ("v1", "Pod"): Kind(type=Pod, finish=_finish_pod),
+    ("batch/v1", "Job"): Kind(type=Job, finish=_finish_job, warn=job_warnings),
+    ("batch/v1", "CronJob"): Kind(type=CronJob, finish=_finish_cronjob, warn=cronjob_warnings),
+}
 
 
 def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: bool = True) -> DecodedFile:
@@ -98,7 +118,7 @@ def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: b
     """
     context = Context(file=name, node_name=node_name, sidecar_containers=sidecar_containers)
     read_in = read_documents(data, is_json=name.endswith(".json"))
-    objects: list[Pod] = []
+    objects: list[Any] = []
     origins: list[Origin] = []
     notes: list[ManifestNote] = []
     faulty = {error.document for error in read_in.errors}
@@ -117,9 +137,7 @@ def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: b
     return DecodedFile(objects=tuple(objects), errors=tuple(errors), notes=tuple(notes), origins=tuple(origins))
 
 
-def _decode_document(
-    document: Document, context: Context
-) -> tuple[Pod | None, list[ManifestError], list[ManifestNote]]:
+def _decode_document(document: Document, context: Context) -> tuple[Any, list[ManifestError], list[ManifestNote]]:
     root = document.root
 
     def error(line: int, path: str, message: str) -> ManifestError:
@@ -147,7 +165,15 @@ def _decode_document(
         for each in problems
         if not any(overlaps(path, each.path) for path in unread)
     ]
-    return (None if errors else finished), errors, notes
+    if errors:
+        return None, errors, notes
+    notes += [
+        ManifestNote(
+            file=context.file, line=line_of(root, w.path), document=document.number, path=w.path, message=w.message
+        )
+        for w in kind.warn(finished)
+    ]
+    return finished, errors, notes
 
 
 def _kind_of(root: Mapping) -> Kind | list[Problem]:

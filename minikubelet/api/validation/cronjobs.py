@@ -7,7 +7,7 @@ import re
 from minikubelet.api.batch import ALLOW, FORBID, REPLACE, CronJob, CronJobSpec
 from minikubelet.api.problems import Problem, Problems, invalid, required, unsupported
 from minikubelet.api.schedule import ScheduleError, parse_schedule
-from minikubelet.api.validation.jobs import job_metadata, job_spec, spec_warnings
+from minikubelet.api.validation.jobs import job_metadata, job_spec, spec_warnings, uid_warnings
 from minikubelet.api.zones import ZoneError, load_zone
 
 #: A Job's name is the CronJob's, a dash and ten digits.
@@ -43,7 +43,7 @@ def validate_cronjob(cron: CronJob, *, sidecar_containers: bool) -> list[Problem
 
 
 def cronjob_warnings(cron: CronJob) -> list[Problem]:
-    return spec_warnings(cron.spec.job_template.spec, path="spec.jobTemplate.spec")
+    return uid_warnings(cron.metadata) + spec_warnings(cron.spec.job_template.spec, path="spec.jobTemplate.spec")
 
 
 def _schedule(spec: CronJobSpec) -> Problems:

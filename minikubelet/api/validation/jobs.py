@@ -55,10 +55,16 @@ def validate_job(job: Job, *, sidecar_containers: bool) -> list[Problem]:
 
 def job_warnings(job: Job) -> list[Problem]:
     """What is accepted and deserves a word in the log."""
-    found = spec_warnings(job.spec, path="spec")
+    found = [*uid_warnings(job.metadata), *spec_warnings(job.spec, path="spec")]
     if names.dns_label(job.metadata.name):
         found.append(Problem("metadata.name", "is no DNS label, so its pods' host names may not work"))
     return found
+
+
+def uid_warnings(metadata: ObjectMeta) -> list[Problem]:
+    if metadata.uid:
+        return [Problem("metadata.uid", "is not used: it gets a uid of its own each time it is accepted")]
+    return []
 
 
 def spec_warnings(spec: JobSpec, *, path: str) -> list[Problem]:
