@@ -33,6 +33,8 @@ trap 'echo "told to stop; $(wc -l </results/lines) lines shipped, ending"; exit 
 echo "process started; would run for ever"; touch /results/lines
 while :; do sleep 1000 & wait $!; done
 """
+#: Events that say little more than that the next one will come.
+_UNINTERESTING = frozenset({"Pulled", "Created"})
 Json = dict[str, Any]
 
 
@@ -48,7 +50,7 @@ class Play:
         self.interrupted = False
         self._zero = time.time()
         self._logs: dict[Path, IO[str]] = {}
-        self._events = 0
+        self._events: set[tuple[str, int]] = set()
 
     def heading(self, title: str, *explanation: str) -> None:
         bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
@@ -126,7 +128,17 @@ class Play:
                 yield _unix(stamp), path.parent.name, text
 
     def _new_events(self) -> Iterator[tuple[float, str, str]]:
-        return iter(())
+        # Kubernetes' events tell whole seconds: the moment at which they are seen here is more exact.
+        for event in self.node.get("/events").get("items") or []:
+            seen = (event["metadata"]["name"], event["count"])
+            if seen not in self._events:
+                self._events.add(seen)
+                if event["reason"] not in _UNINTERESTING:
+                    yield (
+                        time.time(),
+                        "event",
+                        f"{event['reason']} {event['involvedObject']['name']}: {event['message']}",
+                    )
 
 
 def _unix(stamp: str) -> float:
