@@ -48,6 +48,11 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
     file: str
 
 
+class DesiredPod(NamedTuple):
+    pod: Pod
+    file: str
+
+
 class Desired(msgspec.Struct, frozen=True, kw_only=True):
     """What the folder asks for at one moment. Files are named as in the folder; the folder's own error has its path."""
 
@@ -59,17 +64,10 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     being_written: frozenset[str] = frozenset()
 
     @property
-    def pods(self) -> dict[str, Sourced]:
+    def pods(self) -> dict[str, DesiredPod]:
         """The pods among the objects, by `namespace/name`."""
-        return {key_of(it.object.metadata): it for it in self.objects.values() if isinstance(it.object, Pod)}
-
-
-class Remembered(NamedTuple):
-    """A pod that was in force before the daemon's restart, by what the store kept of it."""
-
-    file: str
-    uid: str
-    pod: Pod
+        pods = (DesiredPod(it.object, it.file) for it in self.objects.values() if isinstance(it.object, Pod))
+        return {key_of(it.pod.metadata): it for it in pods}
 
 
 class Trouble(enum.Enum):
@@ -117,13 +115,13 @@ def object_key(obj: Any) -> ObjectKey:
     return ObjectKey(kind, obj.metadata.namespace, obj.metadata.name)
 
 
-def initial(remembered: Iterable[Remembered]) -> State:
-    """The state before the first read: every remembered pod is in force and its file holds it."""
+def initial(remembered: Iterable[tuple[Pod, str]]) -> State:
+    """The state before the first read: every remembered pod is in force, and held by the file it came from."""
     files: dict[str, FileState] = {}
     holders: dict[ObjectKey, Holder] = {}
-    for file, uid, pod in remembered:
+    for pod, file in remembered:
         files[file] = FileState(objects=(*files.get(file, FileState()).objects, pod))
-        holders[object_key(pod)] = Holder(file, uid)
+        holders[object_key(pod)] = Holder(file, pod.metadata.uid)
     return _resolved(files, holders)
 
 

@@ -71,6 +71,11 @@ class Look(NamedTuple):
     home: Place | None
 
 
+def shown(name: str) -> str:
+    """A name from the file system as it is shown and known everywhere else: text, also when it is not UTF-8."""
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
 def is_manifest(name: str) -> bool:
     return name.endswith(SUFFIXES) and not name.startswith(".")
 
@@ -93,7 +98,7 @@ def look(
     def follow(path: Path, manifests: set[str]) -> Path | None:
         steps, target = chain(path)
         for step in steps:
-            interest.setdefault(step.directory, {}).setdefault(step.name, set()).update(manifests)
+            interest.setdefault(step.directory, {}).setdefault(shown(step.name), set()).update(manifests)
         return target
 
     findings: dict[str, Finding] = {}
@@ -103,31 +108,31 @@ def look(
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        trouble = _why(folder, error)
+        trouble = _why(error)
         entries = []
     for entry in entries:
         if not is_manifest(entry.name):
             continue
-        path = folder / entry.name
+        path, name = folder / entry.name, shown(entry.name)
         if entry.is_symlink():
-            follow(path, {entry.name})
+            follow(path, {name})
         try:
             found = path.stat()
             if stat.S_ISDIR(found.st_mode):
-                folders.add(entry.name)
+                folders.add(name)
                 continue
-            hint = hints.get(entry.name, Hints())
-            if known.get(entry.name) == signature_of(found) and not hint.whole:
-                findings[entry.name] = None
+            hint = hints.get(name, Hints())
+            if known.get(name) == signature_of(found) and not hint.whole:
+                findings[name] = None
             else:
-                findings[entry.name] = _read(path, decode, hint, leaseless_patience)
+                findings[name] = _read(path, name, decode, hint, leaseless_patience)
         except FileNotFoundError:
             if entry.is_symlink():
-                findings[entry.name] = UnusableError(f"is a symbolic link to {path.readlink()}, which is not there")
+                findings[name] = UnusableError(f"is a symbolic link to {path.readlink()}, which is not there")
         except (UnusableError, BeingWrittenError) as error:
-            findings[entry.name] = error
+            findings[name] = error
         except OSError as error:
-            findings[entry.name] = UnusableError(f"cannot be read: {error.strerror}")
+            findings[name] = UnusableError(f"cannot be read: {error.strerror}")
     places: dict[Place, dict[str, frozenset[str]]] = {}
     for directory, names in interest.items():
         if (place := _place(directory)) is not None:
@@ -136,14 +141,14 @@ def look(
     return Look(findings, frozenset(folders), trouble, places, home_place)
 
 
-def _read(path: Path, decode: Decode, hint: Hints, leaseless_patience: float) -> Read:
+def _read(path: Path, name: str, decode: Decode, hint: Hints, leaseless_patience: float) -> Read:
     content = read_quietly(path)
     if not content.leased and not hint.whole:
         quiet_for = time.time() - content.signature.modified_ns / 1e9
         patience = leaseless_patience if hint.writing else SETTLED
         if 0 <= quiet_for < patience:  # a time in the future says nothing
             raise BeingWrittenError(settles_in=patience - quiet_for)
-    return Read(content.signature, decode(os.fsencode(path.name).decode(errors="backslashreplace"), content.data))
+    return Read(content.signature, decode(name, content.data))
 
 
 def _place(directory: Path) -> Place | None:
@@ -154,10 +159,9 @@ def _place(directory: Path) -> Place | None:
     return Place(directory, found.st_dev, found.st_ino)
 
 
-def _why(folder: Path, error: OSError) -> str:
-    start = f"the manifests folder {folder}"
+def _why(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"{start} is not there; what ran goes on. Create it, or set staticPodPath to another."
+        return "the manifests folder is not there; what ran goes on. Create it, or set staticPodPath to another"
     if isinstance(error, NotADirectoryError):
-        return f"{start} is not a folder; what ran goes on. Set staticPodPath to a folder."
-    return f"{start} cannot be read: {error.strerror}; what ran goes on."
+        return "the manifests folder is not a folder; what ran goes on. Set staticPodPath to a folder"
+    return f"the manifests folder cannot be read: {error.strerror}; what ran goes on"
