@@ -1,0 +1,92 @@
+"""CRI's messages as the plain records the pure core reads. Pure; `state.RuntimeState` is the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from minikubelet.lifecycle.records import ObservedContainer, ObservedSandbox, RecordState
+from minikubelet.runtime.book import Entry, Facts, SandboxEntry
+from minikubelet.runtime.mapping import labels
+from minikubelet.runtime.pb import cri_pb2
+
+STATES = {
+    cri_pb2.CONTAINER_CREATED: RecordState.CREATED,
+    cri_pb2.CONTAINER_RUNNING: RecordState.RUNNING,
+    cri_pb2.CONTAINER_EXITED: RecordState.EXITED,
+    cri_pb2.CONTAINER_UNKNOWN: RecordState.UNKNOWN,
+}
+_FALL_BACK = "FallbackToLogsOnError"
+
+
+def sandbox_entry(status: cri_pb2.PodSandboxStatus) -> SandboxEntry:
+    """From PodSandboxStatus, the only message that has the addresses."""
+    ready = status.state == cri_pb2.SANDBOX_READY
+    ips = (status.network.ip, *(extra.ip for extra in status.network.additional_ips))
+    return SandboxEntry(
+        uid=status.metadata.uid,
+        record=ObservedSandbox(
+            id=status.id,
+            attempt=status.metadata.attempt,
+            ready=ready,
+            created_at=status.created_at / 1e9,
+            host_network=status.linux.namespaces.options.network == cri_pb2.NODE,
+            ips=tuple(ip for ip in ips if ip) if ready else (),
+        ),
+        carried=status.annotations.get(labels.POD, ""),
+    )
+
+
+def container_entry(status: cri_pb2.ContainerStatus, *, sandbox_id: str) -> Entry:
+    """From ContainerStatus, which knows all but the sandbox. The message is the runtime's own."""
+    return Entry(
+        uid=status.labels[labels.POD_UID],
+        record=ObservedContainer(
+            id=status.id,
+            name=status.metadata.name,
+            sandbox_id=sandbox_id,
+            state=STATES[status.state],
+            created_at=status.created_at / 1e9,
+            started_at=status.started_at / 1e9,
+            finished_at=status.finished_at / 1e9,
+            exit_code=status.exit_code,
+            reason=status.reason,
+            message=status.message,
+            image=status.annotations.get(labels.IMAGE) or status.image.image,
+            image_id=status.image_ref,
+            hash=status.annotations.get(labels.HASH, ""),
+            restart_count=status.metadata.attempt,
+        ),
+        facts=_facts(status.annotations, status.mounts, status.log_path),
+    )
+
+
+def created_entry(
+    container_id: str, *, sandbox_id: str, config: cri_pb2.ContainerConfig, log_directory: str, now: float
+) -> Entry:
+    """A container just made from `config`, without asking the runtime; `now` in unix seconds."""
+    return Entry(
+        uid=config.labels[labels.POD_UID],
+        record=ObservedContainer(
+            id=container_id,
+            name=config.metadata.name,
+            sandbox_id=sandbox_id,
+            state=RecordState.CREATED,
+            created_at=now,
+            image=config.annotations[labels.IMAGE],
+            image_id=config.image.image,
+            hash=config.annotations[labels.HASH],
+            restart_count=config.metadata.attempt,
+        ),
+        facts=_facts(config.annotations, config.mounts, f"{log_directory}/{config.log_path}"),
+    )
+
+
+def _facts(annotations: Mapping[str, str], mounts: Iterable[cri_pb2.Mount], log_path: str) -> Facts:
+    path = annotations.get(labels.TERMINATION_MESSAGE_PATH, "")
+    return Facts(
+        message_path=next(
+            (m.host_path for m in mounts if path and m.container_path.lstrip("/") == path.lstrip("/")), ""
+        ),
+        fall_back_to_logs=annotations.get(labels.TERMINATION_MESSAGE_POLICY) == _FALL_BACK,
+        log_path=log_path,
+    )
