@@ -70,6 +70,14 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
         return {key_of(it.pod.metadata): it for it in pods}
 
 
+class Remembered(NamedTuple):
+    """A pod that was in force when the daemon ended, as the store kept it."""
+
+    file: str
+    uid: str
+    pod: Pod
+
+
 class Trouble(enum.Enum):
     """What can become of a file besides being read."""
 
@@ -115,13 +123,13 @@ def object_key(obj: Any) -> ObjectKey:
     return ObjectKey(kind, obj.metadata.namespace, obj.metadata.name)
 
 
-def initial(remembered: Iterable[tuple[Pod, str]]) -> State:
+def initial(remembered: Iterable[Remembered]) -> State:
     """The state before the first read: every remembered pod is in force, and held by the file it came from."""
     files: dict[str, FileState] = {}
     holders: dict[ObjectKey, Holder] = {}
-    for pod, file in remembered:
+    for file, uid, pod in remembered:
         files[file] = FileState(objects=(*files.get(file, FileState()).objects, pod))
-        holders[object_key(pod)] = Holder(file, pod.metadata.uid)
+        holders[object_key(pod)] = Holder(file, uid)
     return _resolved(files, holders)
 
 

@@ -29,9 +29,8 @@ import structlog
 from asyncinotify import Event, Inotify, Mask, Watch
 
 from minikubelet.api.decode import ManifestError
-from minikubelet.api.pod import Pod
 from minikubelet.sources import desired as fold
-from minikubelet.sources.desired import Desired, Outcome, Trouble
+from minikubelet.sources.desired import Desired, Outcome, Remembered, Trouble
 from minikubelet.sources.listing import Decode, Hints, Look, Place, Read, is_manifest, look, shown
 from minikubelet.sources.reading import BeingWrittenError, Signature, UnusableError
 from minikubelet.sources.report import Reporter
@@ -52,11 +51,11 @@ class FolderSource:
     """Watches `path` and tells what it asks for.
 
     `decode` turns a file into objects and errors; it runs in a thread. `remembered`: the pods that were in force when
-    the daemon ended, each with its file. `check_frequency` in seconds (`fileCheckFrequency`).
+    the daemon ended. `check_frequency` in seconds (`fileCheckFrequency`).
     """
 
     def __init__(
-        self, path: Path, decode: Decode, *, remembered: Iterable[tuple[Pod, str]] = (), check_frequency: float = 20.0
+        self, path: Path, decode: Decode, *, remembered: Iterable[Remembered] = (), check_frequency: float = 20.0
     ) -> None:
         self._path = Path(path).absolute()
         self._decode = decode

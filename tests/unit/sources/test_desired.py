@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikubelet.api.decode import DecodedFile, ManifestError, Origin
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Pod
-from minikubelet.sources.desired import Desired, Outcome, State, Trouble, after, desired, initial
+from minikubelet.sources.desired import Desired, Outcome, Remembered, State, Trouble, after, desired, initial
 
 BROKEN = ManifestError(file="x", line=3, document=1, path="spec", message="Required value")
 
@@ -183,26 +183,26 @@ def test_two_objects_cannot_share_a_uid() -> None:
 
 
 def test_after_a_restart_the_remembered_holder_stays() -> None:
-    start = initial([(pod("web", "z"), "z.yaml")])
+    start = initial([Remembered("z.yaml", "z", pod("web", "z"))])
     found = fold({"a.yaml": good(pod("web", "a")), "z.yaml": good(pod("web", "z"))}, start=start)
     assert in_force(found) == {"web": ("z.yaml", "z")}
     assert list(found.errors) == ["a.yaml"]
 
 
 def test_after_a_restart_an_edited_file_still_holds() -> None:
-    start = initial([(pod("web", "z"), "z.yaml")])
+    start = initial([Remembered("z.yaml", "z", pod("web", "z"))])
     found = fold({"a.yaml": good(pod("web", "a")), "z.yaml": good(pod("web", "z2"))}, start=start)
     assert in_force(found) == {"web": ("z.yaml", "z2")}
 
 
 @pytest.mark.parametrize("outcome", [bad(), BROKEN, Trouble.BEING_WRITTEN])
 def test_after_a_restart_an_unusable_file_keeps_its_remembered_pods(outcome: Outcome) -> None:
-    start = initial([(pod("web", "w"), "a.yaml"), (pod("db", "d"), "a.yaml")])
+    start = initial([Remembered("a.yaml", "w", pod("web", "w")), Remembered("a.yaml", "d", pod("db", "d"))])
     assert in_force(fold({"a.yaml": outcome}, start=start)) == {"web": ("a.yaml", "w"), "db": ("a.yaml", "d")}
 
 
 def test_after_a_restart_a_file_that_is_gone_takes_its_pods_with_it() -> None:
-    assert not fold({"a.yaml": Trouble.GONE}, start=initial([(pod("web"), "a.yaml")])).objects
+    assert not fold({"a.yaml": Trouble.GONE}, start=initial([Remembered("a.yaml", "uid-web", pod("web"))])).objects
 
 
 def test_errors_of_the_folder_come_with_the_others() -> None:

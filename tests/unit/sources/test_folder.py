@@ -17,10 +17,9 @@ from asyncinotify import Inotify
 from structlog.testing import capture_logs
 
 from minikubelet.api.decode import decode_file
-from minikubelet.api.pod import Pod
 from minikubelet.sources import folder as folder_module
 from minikubelet.sources import listing, reading
-from minikubelet.sources.desired import Desired
+from minikubelet.sources.desired import Desired, Remembered
 from minikubelet.sources.folder import FolderSource
 
 decode = functools.partial(decode_file, node_name="node")
@@ -34,8 +33,9 @@ def text(name: str, image: str = "busybox") -> str:
     )
 
 
-def stored(name: str, file: str) -> tuple[Pod, str]:
-    return decode(file, text(name).encode()).objects[0], file
+def stored(name: str, file: str) -> Remembered:
+    pod = decode(file, text(name).encode()).objects[0]
+    return Remembered(file, pod.metadata.uid, pod)
 
 
 class Watched:
@@ -88,7 +88,7 @@ class Watched:
 
 @contextlib.asynccontextmanager
 async def watching(
-    path: Path, *, remembered: Iterable[tuple[Pod, str]] = (), check_frequency: float = 600.0
+    path: Path, *, remembered: Iterable[Remembered] = (), check_frequency: float = 600.0
 ) -> AsyncIterator[Watched]:
     watched = Watched(path)
     source = FolderSource(path, decode, remembered=remembered, check_frequency=check_frequency)
