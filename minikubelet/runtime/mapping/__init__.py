@@ -8,6 +8,7 @@ from minikubelet.runtime.mapping.cgroup import cgroup_parent
 from minikubelet.runtime.mapping.container import (
     ContainerInputs,
     ImageFacts,
+    VolumeNotFoundError,
     container_config,
     container_environment,
     container_hash,
@@ -31,6 +32,7 @@ __all__ = [
     "ImageFacts",
     "NodeContext",
     "SwapControl",
+    "VolumeNotFoundError",
     "cgroup_parent",
     "container_config",
     "container_environment",
