@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 #: Gets the request's head, as sent; returns all that is to be sent before the connection is closed.
 Answer = Callable[[bytes], Awaitable[bytes]]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class HttpServer:
@@ -37,16 +38,36 @@ def response(status: str, body: str = "", **headers: str) -> bytes:
 @contextlib.asynccontextmanager
 async def http_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[HttpServer]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            served.heads.append(head)
-            writer.write(await answer(head))
-            await writer.drain()
+        head = await reader.readuntil(b"\r\n\r\n")
+        served.heads.append(head)
+        writer.write(await answer(head))
+        await writer.drain()
+
+    async with tcp_server(serve, tls=tls) as port:
+        served = HttpServer(port)
+        yield served
+
+
+@contextlib.asynccontextmanager
+async def tcp_server(serve: Serve, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A server on a free port of 127.0.0.1. Connections are closed when `serve` returns, and at the end."""
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections[task] = writer
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await serve(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    served = HttpServer(server.sockets[0].getsockname()[1])
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
     try:
-        yield served
+        yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        for task, writer in connections.items():
+            task.cancel()
+            writer.transport.abort()
+        await asyncio.gather(*connections)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next round

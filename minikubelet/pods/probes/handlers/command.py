@@ -52,11 +52,11 @@ class ExecSync(Protocol):
     ) -> ExecOutput: ...
 
 
-#: Starts a coroutine as a task that may outlive the attempt; its owner waits for it before it starts another.
-Spawn = Callable[
-    [Coroutine[Any, Any, "ExecOutput | errors.ContainerRuntimeError"]],
-    "asyncio.Task[ExecOutput | errors.ContainerRuntimeError]",
-]
+#: A call that ends with its result, or with the runtime's error as a value.
+Settled = ExecOutput | errors.ContainerRuntimeError
+Call = Coroutine[Any, Any, Settled]
+#: Starts a call as a task that may outlive the attempt; its owner waits for it before it starts another.
+Spawn = Callable[[Call], asyncio.Task[Settled]]
 
 
 async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, timeout: int, spawn: Spawn) -> Attempt:  # noqa: ASYNC109
@@ -77,7 +77,7 @@ async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, 
     return failure((result.stdout + result.stderr)[:MAX_OUTPUT].decode(errors="replace"))
 
 
-async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> ExecOutput | errors.ContainerRuntimeError:
+async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> Settled:
     try:
         return await call
     except errors.ContainerRuntimeError as problem:
