@@ -94,7 +94,9 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
     try:
         text = _text(data)
         if is_json:
-            text = _checked_json(text)
+            _check_json(text)
+        if text.lstrip()[:1] in ("{", "["):  # JSON, in whatever file
+            text = _without_surrogates(text)
         events = _events(text)
         for number, first in enumerate(events, start=1):
             composer = _Composer(number)
@@ -128,14 +130,17 @@ def _text(data: bytes) -> str:
     return text
 
 
-def _checked_json(text: str) -> str:
-    """The text, made sure to be JSON and readable as YAML: that has no surrogate pairs."""
+def _check_json(text: str) -> None:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
         raise _UnreadableError(f"not valid JSON: {error.msg}", error.lineno) from error
     except (RecursionError, ValueError) as error:  # the latter for a number of thousands of digits
         raise _UnreadableError("not valid JSON: it is nested too deeply or has too long a number", 1) from error
+
+
+def _without_surrogates(text: str) -> str:
+    """JSON writes characters beyond the 16 bits of one escape as two, which YAML does not know."""
 
     def character(match: re.Match[str]) -> str:
         high, low = int(match[2], 16), int(match[3], 16)

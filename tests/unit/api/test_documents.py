@@ -134,6 +134,11 @@ def test_json_keeps_lines_and_characters_outside_the_basic_plane() -> None:
     assert line_of(root, "b") == 3
 
 
+def test_json_in_a_yaml_file_may_have_pairs_of_escapes_and_several_documents() -> None:
+    read = read_documents(b'{"a": "\\ud83d\\ude00"}\n---\n{"b":\t1}\n')
+    assert [plain(document.root) for document in read.documents] == [{"a": "😀"}, {"b": 1}]
+
+
 def test_a_byte_order_mark_is_nothing() -> None:
     assert plain(root_of("\ufeffa: 1\n")) == {"a": 1}
     assert plain(root_of('\ufeff{"a": 1}', is_json=True)) == {"a": 1}
