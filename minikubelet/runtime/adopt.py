@@ -1,8 +1,8 @@
 """Make sandboxes and containers so that a cut call, a lost reply or a name that is taken does no harm (CD 5).
 
 `pods/` calls these instead of the bare calls. They are not to be cancelled: callers shield them.
-RuntimeUnavailableError means: ask `RuntimeState.lost`, then decide anew. `removed` is told the id of each thing that was
-in the way and is gone now (`RuntimeState.note_removed`).
+RuntimeUnavailableError means: ask `RuntimeState.lost`, then decide anew. The id of each thing that was in the way and
+has been removed goes to `removed` (`RuntimeState.note_removed`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _STEP, _PATIENCE = 0.1, 5.0
 async def run_sandbox(
     cri: CRIClient, config: cri_pb2.PodSandboxConfig, *, removed: Callable[[str], None], handler: str = ""
 ) -> str:
-    """Make a sandbox; its id. A whole one of the same name is adopted, a broken one removed. With the name taken for good
-    a higher attempt number than the config's is used.
+    """Make a sandbox; its id. A whole one of the same name is adopted, a broken one removed; with the name taken for
+    good a higher attempt number than the config's is used.
 
     Raises ContainerRuntimeError with the runtime's words; what the failure left behind is removed as far as possible.
     """

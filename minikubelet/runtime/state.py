@@ -40,12 +40,20 @@ _PARALLEL = 16
 class RuntimeState:
     """Nothing comes in but while `run` runs. Callbacks are called at once, on the event loop."""
 
-    def __init__(self, channel: grpc.aio.Channel, *, owner: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        *,
+        owner: str,
+        clock: Callable[[], float] = time.time,
+        relist_period: float = RELIST_PERIOD,
+    ) -> None:
         """`owner`: the mark (the daemon's root folder) of the objects that are ours. `clock`: unix seconds."""
         self._channel = channel
         self._cri = CRIClient(channel)
         self._owner = owner
         self._clock = clock
+        self._relist_period = relist_period
         self._book = Book()
         self._exits = Exits(self._book, self._cri, clock=clock, changed=self._changed, spawn=self._spawn)
         #: When the process of a container whose start call has not returned yet began to run.
@@ -251,7 +259,7 @@ class RuntimeState:
         await asyncio.sleep(_SECOND_LOOK)
         while True:
             await self.relist()
-            await asyncio.sleep(RELIST_PERIOD)
+            await asyncio.sleep(self._relist_period)
 
     def _apply(self, event: events.TaskEvent) -> None:
         is_container = self._book.container(event.id) is not None
