@@ -24,7 +24,7 @@ def _hierarchies() -> Iterator[Path]:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove a cgroup and its children, leaves first. Cgroup directories hold only kernel files, which need no removing."""
+    """Remove a cgroup and its children, leaves first. Their files are the kernel's and go along."""
     for child in path.iterdir():
         if child.is_dir():
             _remove_tree(child)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-from pathlib import Path
-
 from minikubelet.api.pod import Pod
 from minikubelet.pods.cgroups import remove_pod_cgroup
+from minikubelet.pods.logs import remove_pod_logs
 from minikubelet.pods.services import Services
-from minikubelet.runtime.mapping import cgroup_parent, log_directory
+from minikubelet.runtime.mapping import cgroup_parent
 
 
 async def release_pod(pod: Pod, services: Services) -> None:
@@ -22,8 +19,4 @@ async def clean_up_pod(pod: Pod, services: Services) -> None:
     """Nothing of the pod is in the runtime any more: the rest of it goes too."""
     await release_pod(pod, services)
     await services.volumes.remove_pod_dir(pod.metadata.uid)
-    await asyncio.to_thread(_remove_logs, Path(log_directory(pod, services.node)))
-
-
-def _remove_logs(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
+    await remove_pod_logs(pod, services.node)

@@ -1,7 +1,7 @@
 """Makes the pods that run match the pods that are wanted: starts, updates, replaces and ends workers.
 
-The daemon calls `apply` with each new desired set. A pod is known by its uid: another uid under the same namespace and name
-is another pod, which waits (listed as Pending) until the old one is gone (LC 2, 12.4). A worker that fails for an
+The daemon calls `apply` with each new desired set. A pod is known by its uid: another uid under the same namespace and
+name is another pod, which waits (listed as Pending) until the old one is gone (LC 2, 12.4). A worker that fails for an
 unforeseen reason is begun again with what it remembered; no pod can take another or the daemon down with it.
 """
 
@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from minikubelet.api.meta import key_of
+from minikubelet.api.meta import ObjectMeta, key_of
 from minikubelet.api.pod import Pod
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
-from minikubelet.lifecycle.memory import Memory
+from minikubelet.lifecycle.memory import Memory, StopCause
+from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
 from minikubelet.pods.worker import PodWorker
+from minikubelet.store.database import Store
 
 log = structlog.get_logger(__name__)
 
@@ -35,49 +38,64 @@ class Wanted(NamedTuple):
 
 
 class PodManager:
-    """Runs inside a task group; use `serve`."""
+    """First `load`, then `apply` and `serve` in any order: until it serves, pods are only listed."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
+    def __init__(self, *, store: Store, live: LivePods) -> None:
+        self._store = store
+        self._live = live
         self._workers: dict[str, PodWorker] = {}  # by uid
-        self._wanted: dict[str, Wanted] = {}  # by namespace/name
-        self._tasks: asyncio.TaskGroup | None = None
+        self._wanted: dict[str, Wanted] | None = None  # by namespace/name; None: not known yet
         #: What the store remembered of pods that no worker has taken up yet, by uid.
         self._remembered: dict[str, tuple[Wanted, Memory]] = {}
+        self._services: Services | None = None
+        self._tasks: asyncio.TaskGroup | None = None
 
-    @contextlib.asynccontextmanager
-    async def serve(self):  # noqa: ANN201
-        """Take up what the store remembers. On leaving, workers end and their containers stay as they are."""
-        self._remembered = await self.load()
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            yield self
+    async def load(self) -> list[Wanted]:
+        """Take up what the store remembers; returns the pods that were wanted when the daemon ended.
 
-    async def load(self) -> dict[str, tuple[Wanted, Memory]]:
-        """The stored pods. One that cannot be read (a downgrade, a damaged row) is left to the orphan rule."""
-        found = {}
-        for row in await self._services.store.load_pods():
+        One that cannot be read (a downgrade, a damaged row) is left to the orphan rule.
+        """
+        for row in await self._store.load_pods():
             try:
                 pod = msgspec.json.decode(row.pod, type=Pod)
-                memory = msgspec.json.decode(row.memory, type=Memory)
+                memory = notes.restore(msgspec.json.decode(row.memory, type=Memory))
             except msgspec.MsgspecError as error:
-                log.warning("a stored pod cannot be read; its containers are adopted without it", uid=row.uid, error=str(error))
+                log.warning("a stored pod cannot be read; it is as if it were not known", uid=row.uid, error=str(error))
                 continue
-            found[row.uid] = (Wanted(pod, row.file), notes.restore(memory))
-        return found
+            self._remembered[row.uid] = (Wanted(pod, row.file), memory)
+            self._list(pod, memory.status)
+        return [wanted for wanted, memory in self._remembered.values() if not _is_removed(memory)]
 
-    @property
-    def remembered(self) -> list[Wanted]:
-        """Stored pods that were wanted when the daemon ended, for the sources' rule on who holds a name."""
-        return [wanted for wanted, _ in self._remembered.values()]
+    @contextlib.asynccontextmanager
+    async def serve(self, services: Services) -> AsyncIterator[None]:
+        """Run pods. On leaving, workers end and their containers stay as they are."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks, self._services = tasks, services
+            unsubscribe = services.state.subscribe(self._runtime_changed)
+            try:
+                self._reconcile()
+                yield
+            finally:
+                unsubscribe()
+                self._tasks = None
 
     def apply(self, wanted: Mapping[str, Wanted]) -> None:
         """Make this the set of wanted pods, by namespace/name."""
         self._wanted = dict(wanted)
-        uids = {it.pod.metadata.uid: it for it in wanted.values()}
-        for uid, (stored, memory) in self._remembered.items():
+        self._reconcile()
+
+    def _reconcile(self) -> None:
+        if self._wanted is None:
+            return
+        if self._tasks is None:
+            for it in self._wanted.values():
+                if self._live.get(it.pod.metadata.uid) is None:
+                    self._list(it.pod, None)
+            return
+        uids = {it.pod.metadata.uid: it for it in self._wanted.values()}
+        remembered, self._remembered = self._remembered, {}
+        for uid, (stored, memory) in remembered.items():
             self._begin(uids.get(uid, stored), memory)
-        self._remembered = {}
         for uid, worker in self._workers.items():
             if uid not in uids:
                 worker.remove()
@@ -85,28 +103,35 @@ class PodManager:
                 worker.update(uids[uid].pod, file=uids[uid].file)
         for key in self._wanted:
             self._begin_when_free(key)
+        waiting = {it.pod.metadata.uid for it in self._wanted.values()}
+        for pod in self._live.all():
+            if pod.metadata.uid not in self._workers and pod.metadata.uid not in waiting:
+                self._live.remove(pod.metadata.uid)  # it was waiting for an older one to go, and is not wanted any more
 
-    def adopt_orphan(self, pod: Pod) -> None:
-        """End the containers of a pod that neither the store nor the folder knows, in the order of the pod they carry."""
-        uid = pod.metadata.uid
-        if uid not in self._workers and uid not in self._remembered:
-            log.warning("found containers of a pod that is not known; they are ended in order", pod=key_of(pod.metadata), uid=uid)
-            self._begin(Wanted(pod, ""), Memory(accepted_at=self._services.clock()))
-            self._workers[uid].remove()
+    def _list(self, pod: Pod, status: PodStatus | None) -> None:
+        self._live.put(msgspec.structs.replace(pod, status=status or PodStatus(phase="Pending")))
+
+    def end_orphan(self, uid: str, *, pod: Pod | None) -> None:
+        """End the containers of a pod that neither the store nor the folder knows, in the order its sandbox carries."""
+        if uid in self._workers:
+            return
+        pod = pod or Pod(metadata=ObjectMeta(name=uid, namespace="default", uid=uid))
+        log.warning("found containers of a pod that is not known; they are ended", pod=key_of(pod.metadata), uid=uid)
+        self._begin(Wanted(pod, ""), Memory(accepted_at=time.time()))
+        self._workers[uid].remove()
 
     def _begin_when_free(self, key: str) -> None:
-        wanted = self._wanted.get(key)
-        if wanted is None:
+        wanted = self._wanted.get(key) if self._wanted is not None else None
+        if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
-        uid = wanted.pod.metadata.uid
-        in_the_way = uid in self._workers or any(key_of(w.pod.metadata) == key for w in self._workers.values())
-        if not in_the_way:
-            self._begin(wanted, Memory(accepted_at=self._services.clock()))
-        elif uid not in self._workers:
-            self._services.live.put(msgspec.structs.replace(wanted.pod, status=PodStatus(phase="Pending")))
+        if any(key_of(worker.pod.metadata) == key for worker in self._workers.values()):
+            self._list(wanted.pod, None)  # another one of this name must be gone first
+        else:
+            self._begin(wanted, Memory(accepted_at=time.time()))
 
     def _begin(self, wanted: Wanted, memory: Memory) -> None:
-        assert self._tasks is not None, "the manager is not serving"
+        if self._tasks is None or self._services is None:
+            raise RuntimeError("the manager does not serve")
         worker = PodWorker(wanted.pod, file=wanted.file, memory=memory, services=self._services)
         self._workers[worker.uid] = worker
         self._tasks.create_task(self._supervise(worker), name=f"pod {key_of(wanted.pod.metadata)}")
@@ -123,18 +148,14 @@ class PodManager:
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RESTART_MAX)
         del self._workers[worker.uid]
-        self._forget(worker)
-
-    def _forget(self, worker: PodWorker) -> None:
-        self._services.store.delete_pod(worker.uid)
-        self._services.live.remove(worker.uid)
+        self._store.delete_pod(worker.uid)
+        self._live.remove(worker.uid)
         self._begin_when_free(key_of(worker.pod.metadata))
 
-    def wake_all(self) -> None:
-        """The runtime is back, or anything else that concerns every pod."""
-        for worker in self._workers.values():
-            worker.wake()
-
-    def runtime_changed(self, uid: str) -> None:
+    def _runtime_changed(self, uid: str) -> None:
         if worker := self._workers.get(uid):
             worker.wake()
+
+
+def _is_removed(memory: Memory) -> bool:
+    return memory.stopping is not None and memory.stopping.cause is StopCause.REMOVED

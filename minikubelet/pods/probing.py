@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from minikubelet.api.pod import Container, Pod, is_sidecar
 from minikubelet.lifecycle.memory import HookState, Memory, ProbeResult, ProbeResults
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
+from minikubelet.pods.executor import pod_address
 from minikubelet.pods.probes.prober import ContainerProber
 from minikubelet.pods.services import Services
 
@@ -54,6 +55,18 @@ class Probing:
         self._probers.clear()
 
     def _begin(self, pod: Pod, container: Container, record: ObservedContainer, seeds: ProbeResults) -> None:
-        prober = ContainerProber()
+        services = self._services
+        prober = ContainerProber(
+            pod,
+            container,
+            container_id=record.id,
+            started_at=record.started_at,
+            address=lambda: pod_address(pod, services),
+            seeds=seeds,
+            on_result=self._on_result,
+            clients=services.clients,
+            recorder=services.recorder,
+            clock=services.clock,
+        )
         task = self._tasks.create_task(prober.run(), name=f"{pod.metadata.name} probes {container.name}")
         self._probers[record.id] = (prober, task)

@@ -21,11 +21,12 @@ from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import Memory, ProbeResult, StopCause
 from minikubelet.lifecycle.records import Observed
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
-from minikubelet.pods.executor import Executor, Note, half_made
+from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.probing import Probing
 from minikubelet.pods.services import Services
+from minikubelet.pods.starter import half_made
 from minikubelet.pods.tasks import Abandoned, Handle
-from minikubelet.pods.times import rfc3339
+from minikubelet.pods.times import rfc3339, rfc3339_nano
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.store.database import StoredPod
 
@@ -42,7 +43,7 @@ class PodWorker:
     """Runs one pod until its manifest is gone and everything of it has been removed."""
 
     def __init__(self, pod: Pod, *, file: str, memory: Memory, services: Services) -> None:
-        self.pod = pod
+        self.pod = stamped(pod, accepted_at=memory.accepted_at)
         self.file = file
         self.memory = memory
         self._services = services
@@ -68,8 +69,10 @@ class PodWorker:
 
     def update(self, pod: Pod, *, file: str) -> None:
         """Take over an edited manifest of the same uid (LC 12.5)."""
-        self.pod, self.file = pod, file
-        self.wake()
+        pod = stamped(pod, accepted_at=self.memory.accepted_at)
+        if (pod, file) != (self.pod, self.file):
+            self.pod, self.file = pod, file
+            self.wake()
 
     def remove(self) -> None:
         """End the pod in order; `run` returns when nothing of it is left."""
@@ -96,7 +99,7 @@ class PodWorker:
             self._publish(self.memory.status)
             await state.wait_connected()
             observed = state.observed(self.uid)
-            if left := half_made(observed):
+            if left := half_made(observed, self.memory):
                 await self._discard(left)
                 continue
             decision = self._decide(observed)
@@ -114,7 +117,7 @@ class PodWorker:
 
     def _decide(self, observed: Observed) -> Decision:
         was_stopping = self.memory.stopping is not None
-        decision = decide(self.pod, observed, self.memory, self._now())
+        decision = decide(self.pod, observed, self.memory, self._now(), crash_backoff=self._services.crash_backoff)
         if decision.memory.stopping is not None and not was_stopping:
             self._abandon()
         self.memory = decision.memory
@@ -148,7 +151,9 @@ class PodWorker:
             await self._services.state.lost()
         except (ContainerRuntimeError, OSError) as error:
             delay = self._retries[action.key] = min(self._retries.get(action.key, _RETRY_FIRST / 2) * 2, _RETRY_MAX)
-            self._log.warning("the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay)
+            self._log.warning(
+                "the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay
+            )
             await asyncio.sleep(delay)
         finally:
             self._handles.pop(action.key, None)
@@ -205,3 +210,14 @@ class PodWorker:
 
     def _now(self) -> float:
         return self._services.clock()
+
+
+def stamped(pod: Pod, *, accepted_at: float) -> Pod:
+    """The pod with the time at which it was first seen (IN-8), which its manifest does not have."""
+    seen = rfc3339(accepted_at)
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        creation_timestamp=seen,
+        annotations={**pod.metadata.annotations, "kubernetes.io/config.seen": rfc3339_nano(accepted_at)},
+    )
+    return msgspec.structs.replace(pod, metadata=metadata)

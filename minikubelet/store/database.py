@@ -61,7 +61,7 @@ class Store:
         self._wake.set()
 
     async def flush(self) -> None:
-        """Write what is queued. A failing disk is logged; the state stays queued and is tried again with the next write."""
+        """Write what is queued. What a failing disk refuses is tried again with the next write."""
         queue, self._queue = self._queue, {}
         if not queue:
             return
@@ -69,7 +69,9 @@ class Store:
             await self._call(lambda: self._write(queue))
         except sqlite3.Error as error:
             self._queue = {**queue, **self._queue}
-            log.error("state could not be written; pods go on, a restart may lose their latest state", error=str(error))
+            log.warning(
+                "state could not be written; pods go on, a restart may lose their latest state", error=str(error)
+            )
 
     async def write_forever(self) -> None:
         """Write as things change, until cancelled."""
@@ -85,7 +87,9 @@ class Store:
                 " SET file = excluded.file, pod = excluded.pod, memory = excluded.memory",
                 [(p.uid, p.file, p.pod, p.memory) for p in queue.values() if p is not None],
             )
-            self._connection.executemany("DELETE FROM pods WHERE uid = ?", [(uid,) for uid, p in queue.items() if p is None])
+            self._connection.executemany(
+                "DELETE FROM pods WHERE uid = ?", [(uid,) for uid, p in queue.items() if p is None]
+            )
 
     async def _call(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -96,14 +100,18 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
+        _check(connection)
         migrate(connection, path=str(path))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -118,7 +126,12 @@ def _open(path: Path) -> sqlite3.Connection:
             damaged = path.with_name(path.name + suffix)
             if damaged.exists():
                 damaged.rename(aside.with_name(aside.name + suffix))
-        log.error("the state database is damaged: it was set aside and a new one begun; running pods are adopted", damaged=str(aside), error=str(error))
+        log.warning(
+            "THE STATE DATABASE IS DAMAGED: it was set aside and a new one begun; running pods are taken up from what"
+            " their containers carry, but back-off and past states are lost",
+            damaged=str(aside),
+            error=str(error),
+        )
         connection = _connect(path)
     path.chmod(0o600)
     return connection

@@ -24,7 +24,7 @@ class SchemaTooNewError(Exception):
     def __init__(self, path: str, found: int) -> None:
         super().__init__(
             f"{path} has schema version {found}, this minikubelet knows versions up to {VERSION}: "
-            "it was written by a newer minikubelet; install that version again, or move the file away to begin without it"
+            "it was written by a newer minikubelet. Install that version again, or move the file away and begin anew."
         )
 
 

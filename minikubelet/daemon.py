@@ -1,0 +1,182 @@
+"""Wires the rooms together and runs until it is told to end. The only module that knows them all.
+
+The folder decides what is wanted, `pods/` makes it so, the server tells. Ending the daemon, by a signal or a crash,
+leaves every container as it is; the next start takes them up again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import functools
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import grpc.aio
+import structlog
+
+from minikubelet.api.decode import decode_file
+from minikubelet.config import Config
+from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
+from minikubelet.notify import keep_watchdog_fed, notify
+from minikubelet.pods.images import ImagePuller
+from minikubelet.pods.live import LivePods
+from minikubelet.pods.manager import PodManager, Wanted
+from minikubelet.pods.probes.handlers.clients import Clients
+from minikubelet.pods.probes.handlers.http_client import HttpClient
+from minikubelet.pods.recorder import EventRecorder
+from minikubelet.pods.services import Services
+from minikubelet.pods.volumes import VolumeManager
+from minikubelet.reporting import Reporting
+from minikubelet.runtime.channel import connect
+from minikubelet.runtime.cri import CRIClient
+from minikubelet.runtime.mapping import NodeContext
+from minikubelet.runtime.images import ImageService
+from minikubelet.runtime.state import RuntimeState
+from minikubelet.server.app import make_app, serve
+from minikubelet.sources.desired import Desired, Remembered
+from minikubelet.sources.folder import FolderSource
+from minikubelet.store.database import Store, open_store
+
+log = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """The daemon cannot run; the message says why and what to do about it."""
+
+
+async def run(config: Config) -> None:
+    """Run until SIGTERM or SIGINT; containers go on.
+
+    Raises StartError, store.schema.SchemaTooNewError, server.app.ListenError, sqlite3.OperationalError or OSError
+    before anything was touched.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_only_one(config.root_dir))
+        store = await stack.enter_async_context(open_store(config.root_dir / "minikubelet.db"))
+        channel = await stack.enter_async_context(connect(config.container_runtime_endpoint))
+        await Daemon(config, store=store, channel=channel).serve(stop)
+
+
+@contextlib.contextmanager
+def _only_one(root: Path) -> Iterator[None]:
+    """Hold the lock of the state folder. Raises StartError when another daemon has it."""
+    root.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartError(
+                f"another minikubelet works with {root}: end it, or give this one another rootDir"
+            ) from None
+        yield
+
+
+class Daemon:
+    def __init__(self, config: Config, *, store: Store, channel: grpc.aio.Channel) -> None:
+        self._config = config
+        self._store = store
+        self._channel = channel
+        self._cri = CRIClient(channel)
+        self._state = RuntimeState(channel, owner=str(config.root_dir), clock=time.time)
+        self._live = LivePods()
+        self._recorder = EventRecorder(clock=time.time)
+        self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
+        self._manager = PodManager(store=store, live=self._live)
+        self._first_read = asyncio.Event()
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        config = self._config
+        remembered = await self._manager.load()
+        async with contextlib.AsyncExitStack() as stack:
+            if config.read_only_port:
+                app = make_app(self._reporting.parts())
+                address, port = await stack.enter_async_context(
+                    serve(app, address=config.address, port=config.read_only_port)
+                )
+                log.info("listening", address=address, port=port)
+            source = FolderSource(
+                config.static_pod_path,
+                functools.partial(decode_file, node_name=config.node, sidecar_containers=config.sidecar_containers),
+                remembered=[Remembered(file=it.file, uid=it.pod.metadata.uid, pod=it.pod) for it in remembered],
+                check_frequency=config.file_check_frequency,
+            )
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            background = [
+                tasks.create_task(self._state.run(), name="follow containerd"),
+                tasks.create_task(source.run(self._wanted), name="watch the manifests"),
+                tasks.create_task(keep_watchdog_fed(), name="feed the watchdog"),
+                tasks.create_task(self._run_pods(), name="run pods"),
+            ]
+            notify("READY=1\nSTATUS=waiting for containerd")
+            await stop.wait()
+            log.info("ending; containers go on")
+            notify("STOPPING=1")
+            for task in background:
+                task.cancel()
+
+    def _wanted(self, desired: Desired) -> None:
+        self._reporting.desired = desired
+        self._manager.apply({key: Wanted(it.pod, it.file) for key, it in desired.pods.items()})
+        self._first_read.set()
+
+    async def _run_pods(self) -> None:
+        async with self._services() as services, self._manager.serve(services):
+            await self._first_read.wait()
+            self._reporting.waiting_for = None
+            notify("STATUS=running pods")
+            for uid in self._state.uids():
+                self._manager.end_orphan(uid, pod=self._state.carried(uid))
+            await asyncio.Event().wait()
+
+    @contextlib.asynccontextmanager
+    async def _services(self) -> AsyncIterator[Services]:
+        """What workers share. Waits until the runtime can be used, and says what keeps it from that."""
+        config = self._config
+        await self._state.wait_connected()
+        node = NodeContext(
+            node_name=config.node,
+            node_ip="127.0.0.1",
+            root_dir=config.root_dir,
+            log_dir=config.pod_logs_dir,
+            memory_capacity=24 << 30,
+            systemd_cgroups=False,
+            cgroup_root=config.cgroup_root,
+        )
+        async with HttpClient() as http:
+            yield Services(
+                cri=self._cri,
+                state=self._state,
+                images=ImagePuller(
+                    ImageService(self._channel),
+                    recorder=self._recorder,
+                    clock=time.time,
+                    pulls_at_once=config.image_pulls_at_once,
+                ),
+                volumes=VolumeManager(config.root_dir, memory=node.memory_capacity),
+                clients=Clients(exec_sync=self._cri.exec_sync, http=http),
+                recorder=self._recorder,
+                live=self._live,
+                store=self._store,
+                node=node,
+                resolv_conf=lambda: (
+                    Path(config.resolv_conf).read_text(errors="replace") if config.resolv_conf else None
+                ),
+                crash_backoff=crash_backoff(config),
+                starts=asyncio.Semaphore(2 * (os.cpu_count() or 1)),
+                clock=time.time,
+            )
+
+
+def crash_backoff(config: Config) -> BackoffPolicy:
+    """LC 7.8: a maximum below the usual first delay is also the first delay."""
+    maximum = config.crash_loop_back_off.max_container_restart_period
+    return BackoffPolicy(initial=min(CRASH.initial, maximum), factor=CRASH.factor, maximum=maximum, reset=CRASH.reset)

@@ -1,0 +1,67 @@
+"""Makes a pod's sandbox: volumes first, then the log folder, then RunPodSandbox; tried until it works (SB-5, VO-2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from minikubelet.api.pod import Pod
+from minikubelet.lifecycle.actions import Event
+from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.logs import make_log_directory
+from minikubelet.pods.services import Services
+from minikubelet.pods.tasks import Handle, uncut
+from minikubelet.pods.volumes import VolumeError
+from minikubelet.pods.volumes.manager import RETRY as VOLUME_RETRY
+from minikubelet.runtime.adopt import run_sandbox
+from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
+from minikubelet.runtime.mapping import DNSError, HostnameError, sandbox_config
+
+#: Seconds between tries to make a sandbox.
+_RETRY = BackoffPolicy(initial=1.0, factor=2.0, maximum=10.0)
+
+
+async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: Handle) -> None:
+    """Returns when the pod has its sandbox, and `RuntimeState` knows it.
+
+    What fails is told as an event and tried again, for as long as the pod is wanted. Raises Abandoned when it no longer
+    is, RuntimeUnavailableError when containerd went away.
+    """
+    delay, policy = 0.0, VOLUME_RETRY
+    while True:
+        try:
+            async with handle.may_cut():
+                await services.volumes.setup(pod)
+                policy = _RETRY
+                await make_log_directory(pod, "", services.node)
+                await services.starts.acquire()
+            try:
+                await uncut(_run(pod, attempt, services), name=f"{pod.metadata.name} RunPodSandbox")
+            finally:
+                services.starts.release()
+        except RuntimeUnavailableError:
+            raise
+        except VolumeError as error:
+            _tell(pod, services, "FailedMount", str(error))
+        except (ContainerRuntimeError, HostnameError, DNSError) as error:
+            _tell(pod, services, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
+        except OSError as error:
+            meta = pod.metadata
+            named = f"{meta.name}_{meta.namespace}({meta.uid})"
+            _tell(pod, services, "FailedCreatePodSandBox", f'Failed to create log directory for pod "{named}": {error}')
+        else:
+            return
+        delay = min(delay * policy.factor, policy.maximum) if delay else policy.initial
+        async with handle.may_cut():
+            await asyncio.sleep(delay)
+
+
+async def _run(pod: Pod, attempt: int, services: Services) -> None:
+    config, warnings = sandbox_config(pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf())
+    for warned in warnings:
+        _tell(pod, services, warned.reason, warned.message)
+    sandbox_id = await run_sandbox(services.cri, config, removed=services.state.note_removed)
+    services.state.note_sandbox((await services.cri.pod_sandbox_status(sandbox_id)).status)
+
+
+def _tell(pod: Pod, services: Services, reason: str, message: str) -> None:
+    services.recorder.event(pod, Event(type="Warning", reason=reason, message=message))

@@ -1,0 +1,170 @@
+"""Starts one container: image, files, CreateContainer, StartContainer; and says under which reason it failed (LC 6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from minikubelet.api.pod import Container, Pod
+from minikubelet.lifecycle import notes
+from minikubelet.lifecycle.actions import Event, StartContainer
+from minikubelet.lifecycle.memory import Memory, StartError
+from minikubelet.lifecycle.records import Observed, RecordState
+from minikubelet.lifecycle.view import find
+from minikubelet.pods.images import ImageError
+from minikubelet.pods.logs import link_container_log, make_log_directory
+from minikubelet.pods.services import Services
+from minikubelet.pods.tasks import Abandoned, Handle, uncut
+from minikubelet.pods.volumes import VolumeError
+from minikubelet.runtime.adopt import create_container
+from minikubelet.runtime.errors import ContainerRuntimeError, NameReservedError, NotFoundError, RuntimeUnavailableError
+from minikubelet.runtime.mapping import (
+    ContainerInputs,
+    HostnameError,
+    ImageFacts,
+    VolumeNotFoundError,
+    container_config,
+    hosts_file,
+    sandbox_config,
+)
+from minikubelet.runtime.pb import cri_pb2
+
+#: Seconds until a start that failed for its configuration or in the runtime is tried again (LC 0).
+RETRY = 10.0
+
+_HOSTS = Path("/etc/hosts")
+
+#: What the runtime says of a start that was cut off because its client went away (CD 5).
+_CUT_OFF = ("context canceled", "context deadline exceeded", "signal: killed")
+
+
+def half_made(observed: Observed, memory: Memory) -> list[str]:
+    """Ids of what starts that were cut short have left: these never ran, so they count as nothing."""
+    return [
+        record.id
+        for record in observed.containers
+        if f"start:{record.name}" not in memory.in_flight
+        and (
+            record.state is RecordState.CREATED
+            or (
+                record.state is RecordState.EXITED
+                and record.reason == "StartError"
+                and any(text in record.message for text in _CUT_OFF)
+            )
+        )
+    ]
+
+
+class _StartFailedError(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Starter:
+    """One for each worker: keeps the paths of the pod's volumes."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._volumes: dict[str, str] | None = None
+
+    async def start(self, action: StartContainer, *, pod: Pod, handle: Handle) -> Callable[[Memory], Memory]:
+        """The note of what became of it. Raises what `Executor.carry_out` raises."""
+        container = find(pod, action.name)
+        if container is None:  # an update of the manifest has dropped it since
+            raise Abandoned
+        try:
+            async with handle.may_cut():
+                image = await self._services.images.ensure(pod, container)
+                config = await self._config(action, pod, container, image)
+                await self._services.starts.acquire()
+            try:
+                container_id = await uncut(
+                    self._create_and_start(action, pod, config, handle), name=f"{pod.metadata.name} {action.key} calls"
+                )
+            finally:
+                self._services.starts.release()
+        except ImageError as failure:
+            return partial(notes.start_failed, name=action.name, error=failure.error)
+        except _StartFailedError as failure:
+            self._event(pod, action.name, "Failed", f"Error: {failure}", kind="Warning")
+            now = self._services.clock()
+            error = StartError(reason=failure.reason, message=str(failure), at=now, retry_at=now + RETRY)
+            return partial(notes.start_failed, name=action.name, error=error)
+        self._event(pod, action.name, "Started", "Container started")
+        return partial(
+            notes.container_started,
+            pod=pod,
+            name=action.name,
+            container_id=container_id,
+            restart_count=action.restart_count,
+        )
+
+    async def _config(
+        self, action: StartContainer, pod: Pod, container: Container, image: ImageFacts
+    ) -> cri_pb2.ContainerConfig:
+        """Make the files that the container needs, and its message."""
+        services, uid = self._services, pod.metadata.uid
+        try:
+            if self._volumes is None:
+                self._volumes = await services.volumes.setup(pod)
+            inputs = ContainerInputs(
+                restart_count=action.restart_count,
+                image=image,
+                volumes=self._volumes,
+                hosts_file=await self._hosts_file(pod),
+                termination_log=await services.volumes.termination_log(uid, container.name),
+            )
+            await make_log_directory(pod, container.name, services.node)
+            return container_config(pod, container, services.node, inputs)
+        except (VolumeError, VolumeNotFoundError, HostnameError, OSError) as error:
+            raise _StartFailedError("CreateContainerConfigError", str(error)) from error
+
+    async def _hosts_file(self, pod: Pod) -> str | None:
+        sandbox = self._services.state.observed(pod.metadata.uid).ready_sandbox()
+        ips = sandbox.ips if sandbox else ()
+        if not ips and not pod.spec.host_network:
+            return None
+        node_hosts = await asyncio.to_thread(_HOSTS.read_text, errors="replace") if pod.spec.host_network else ""
+        content = hosts_file(pod, self._services.node, pod_ips=ips, node_hosts=node_hosts)
+        return await self._services.volumes.write_hosts(pod.metadata.uid, content)
+
+    async def _create_and_start(
+        self, action: StartContainer, pod: Pod, config: cri_pb2.ContainerConfig, handle: Handle
+    ) -> str:
+        services = self._services
+        state = services.state
+        attempt = next((s.attempt for s in state.observed(pod.metadata.uid).sandboxes if s.id == action.sandbox_id), 0)
+        sandbox, _ = sandbox_config(pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf())
+        try:
+            container_id = await create_container(
+                services.cri, action.sandbox_id, config, sandbox_config=sandbox, removed=state.note_removed
+            )
+        except RuntimeUnavailableError:
+            raise
+        except ContainerRuntimeError as error:
+            if isinstance(error, NotFoundError | NameReservedError):
+                await state.relist(pod.metadata.uid)  # what is there differs from what we knew
+            raise _StartFailedError("CreateContainerError", str(error)) from error
+        state.note_created(
+            container_id, sandbox_id=action.sandbox_id, config=config, log_directory=sandbox.log_directory
+        )
+        self._event(pod, action.name, "Created", "Container created")
+        handle.check()
+        try:
+            await services.cri.start_container(container_id)
+        except RuntimeUnavailableError:
+            raise
+        except ContainerRuntimeError as error:
+            await state.refresh(container_id)  # no event tells of it
+            raise _StartFailedError("RunContainerError", str(error)) from error
+        state.note_started(container_id)
+        await link_container_log(
+            pod, action.name, container_id=container_id, log_path=config.log_path, node=services.node
+        )
+        return container_id
+
+    def _event(self, pod: Pod, name: str, reason: str, message: str, *, kind: str = "Normal") -> None:
+        self._services.recorder.event(pod, Event(type=kind, reason=reason, message=message, container=name))
