@@ -1,0 +1,48 @@
+"""What the recorder keeps of the pods' events, as Kubernetes' v1 Event. `daemon` puts it into `Parts.events`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from minikubelet.pods.recorder import RecordedEvent
+from minikubelet.pods.times import rfc3339
+
+_COMPONENT = "minikubelet"
+
+
+def encoded_events(recorded: Iterable[RecordedEvent], *, node: str) -> Iterator[bytes]:
+    """Each event as JSON, in the order given."""
+    encode = msgspec.json.Encoder().encode
+    for event in recorded:
+        yield encode(as_v1(event, node=node))
+
+
+def as_v1(recorded: RecordedEvent, *, node: str) -> dict[str, object]:
+    event = recorded.event
+    identity = msgspec.json.encode((recorded.uid, event))
+    suffix = hashlib.sha256(identity).hexdigest()[:16]
+    about = {"kind": "Pod", "apiVersion": "v1", "namespace": recorded.namespace, "name": recorded.pod}
+    about["uid"] = recorded.uid
+    if recorded.field_path:
+        about["fieldPath"] = recorded.field_path
+    return {
+        "metadata": {
+            "name": f"{recorded.pod}.{suffix}",
+            "namespace": recorded.namespace,
+            "creationTimestamp": rfc3339(recorded.first_at),
+        },
+        "involvedObject": about,
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": _COMPONENT, "host": node},
+        "firstTimestamp": rfc3339(recorded.first_at),
+        "lastTimestamp": rfc3339(recorded.last_at),
+        "count": recorded.count,
+        "type": event.type,
+        "eventTime": None,
+        "reportingComponent": _COMPONENT,
+        "reportingInstance": node,
+    }
