@@ -117,6 +117,7 @@ class ContainerProber:
             while True:
                 await asyncio.sleep(tick - loop.time())
                 await call.gone()
+                tick = last_due(tick, period=probe.period_seconds, now=loop.time())
                 attempt = await self._run(kind, probe, call)
                 if attempt.outcome is not Outcome.ERROR:
                     counter = counter.add(
@@ -127,7 +128,7 @@ class ContainerProber:
                         self._tell(kind, result)
                     if self._on_hold(kind, result):
                         return
-                tick = next_tick(tick, period=probe.period_seconds, now=loop.time())
+                tick += probe.period_seconds
         finally:
             call.cancel()
 
@@ -160,9 +161,8 @@ class ContainerProber:
         return attempt
 
 
-def next_tick(tick: float, *, period: float, now: float) -> float:
-    """The tick after `tick`. Of several that a long run has missed only the last counts: it is due at once (PH 4.2)."""
-    tick += period
+def last_due(tick: float, *, period: float, now: float) -> float:
+    """`tick`, or the last one after it that is due. Of several that a long run has missed only that counts (PH 4.2)."""
     return tick + max((now - tick) // period, 0) * period
 
 

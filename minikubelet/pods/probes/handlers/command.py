@@ -52,8 +52,8 @@ class ExecSync(Protocol):
     ) -> ExecOutput: ...
 
 
-#: A call that ends with its result, or with the runtime's error as a value.
-Settled = ExecOutput | errors.ContainerRuntimeError
+#: How a call ends: with its result, or with its error as a value, because nobody may be waiting for it any more.
+Settled = ExecOutput | Exception
 Call = Coroutine[Any, Any, Settled]
 #: Starts a call as a task that may outlive the attempt; its owner waits for it before it starts another.
 Spawn = Callable[[Call], asyncio.Task[Settled]]
@@ -72,6 +72,8 @@ async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, 
         return failure(f"command timed out: {quote(' '.join(command))} timed out after {duration(timeout)}")
     if isinstance(result, errors.ContainerRuntimeError):
         return error(rpc_text(result))
+    if isinstance(result, Exception):
+        raise result
     if result.exit_code == 0:
         return SUCCESS
     return failure((result.stdout + result.stderr)[:MAX_OUTPUT].decode(errors="replace"))
@@ -80,7 +82,7 @@ async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, 
 async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> Settled:
     try:
         return await call
-    except errors.ContainerRuntimeError as problem:
+    except Exception as problem:  # noqa: BLE001 - handed on, not hidden
         return problem
 
 
