@@ -1,4 +1,4 @@
-"""The play that scripts/demo shows: sidecars that gate, crash, and end in order; a job that completes beside a sidecar.
+"""The play that scripts/demo shows: sidecars that gate, crash and end in order; a one-off that completes beside one.
 
 Runs on a node of its own (tests/support/node.py). What happened is told from two sides: by the daemon's events, and by
 what the containers themselves wrote to their logs, at the time they wrote it.
@@ -33,8 +33,9 @@ trap 'echo "told to stop; $(wc -l </results/lines) lines shipped, ending"; exit 
 echo "process started; would run for ever"; touch /results/lines
 while :; do sleep 1000 & wait $!; done
 """
-#: Events that say little more than that the next one will come.
-_UNINTERESTING = frozenset({"Pulled", "Created"})
+#: The events that tell this story. `Killing` is not among them: as in Kubernetes it comes for all containers of a pod
+#: when its end begins, before those that wait for others are told to stop; their own words are the better witness.
+_TOLD = frozenset({"Started", "Unhealthy", "BackOff", "Failed"})
 Json = dict[str, Any]
 
 
@@ -133,12 +134,9 @@ class Play:
             seen = (event["metadata"]["name"], event["count"])
             if seen not in self._events:
                 self._events.add(seen)
-                if event["reason"] not in _UNINTERESTING:
-                    yield (
-                        time.time(),
-                        "event",
-                        f"{event['reason']} {event['involvedObject']['name']}: {event['message']}",
-                    )
+                if event["reason"] in _TOLD:
+                    container = event["involvedObject"].get("fieldPath", "").partition("{")[2].rstrip("}")
+                    yield time.time(), "event", f"{container} {event['reason']}: {event['message'].splitlines()[0]}"
 
 
 def _unix(stamp: str) -> float:
@@ -195,9 +193,25 @@ def crash(play: Play) -> None:
     play.table(after=f"one restart; web is {'still the same container' if same else 'ANOTHER CONTAINER'}")
 
 
+def kill_daemon(play: Play) -> None:
+    play.heading(
+        "3. The daemon itself is killed, and started again",
+        "Containers do not notice; the new daemon takes them up as they are.",
+    )
+    names = ("proxy", "shipper", "web")
+    before = [play.container("shop", name)["containerID"] for name in names]
+    play.say(time.time(), "you", "kill -9 the daemon")
+    play.node.stop(signal.SIGKILL)
+    play.node.start()
+    play.say(time.time(), "daemon", "answers again")
+    play.until("shop is Ready", lambda: all(play.container("shop", name).get("ready") for name in names))
+    same = before == [play.container("shop", name)["containerID"] for name in names]
+    play.table(after=f"{'the same containers as before' if same else 'OTHER CONTAINERS'}")
+
+
 def job(play: Play) -> None:
     play.heading(
-        "3. A one-off pod completes although its sidecar would run for ever",
+        "4. A one-off pod completes although its sidecar would run for ever",
         "restartPolicy: Never. When batch has ended, its shipper is told to stop, and the pod is done.",
     )
     mounts = [{"name": "results", "mountPath": "/results"}]
@@ -212,7 +226,7 @@ def job(play: Play) -> None:
 
 def end(play: Play) -> None:
     play.heading(
-        "4. The end, in reverse order", "First web, then the sidecars, the last one first: shipper, then proxy."
+        "5. The end, in reverse order", "First web, then the sidecars, the last one first: shipper, then proxy."
     )
     play.take_away("shop")
     play.take_away("report")
@@ -235,7 +249,7 @@ def main() -> int:
         print(f"Starting a containerd and minikubelet of their own in {node.base}", flush=True)
         node.create()
         node.start()
-        for act in (sidecars, crash, job, end):
+        for act in (sidecars, crash, kill_daemon, job, end):
             act(play)
         status = 0
     except Interrupted:

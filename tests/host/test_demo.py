@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
 
 def play(*, interrupt_after: str | None = None, sig: int = signal.SIGINT) -> tuple[int, str]:
-    """Run the play; exit status and output. `interrupt_after`: the signal is sent when a line with this text is seen."""
+    """Run the play; exit status and output. `interrupt_after`: the signal is sent once a line has this text."""
     command = [sys.executable, "-u", "-m", "scripts.demo_play"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None

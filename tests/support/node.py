@@ -92,7 +92,10 @@ class PrivateNode:
         """What the `minikubelet` command prints when it asks this node."""
         command = [str(_MINIKUBELET), *arguments]
         environment = {**os.environ, "MINIKUBELET_SERVER": self.url}
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, env=environment
+        )
+        return done.stdout
 
     def destroy(self) -> None:
         """May be repeated."""
