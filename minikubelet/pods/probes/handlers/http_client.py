@@ -7,6 +7,7 @@ headers, which redirects, how much of a body) and Go's words for what can go wro
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
 from collections.abc import Iterable
@@ -192,8 +193,10 @@ def _reason(problem: Exception, url: str) -> str:
         return NO_TLS_THERE if cause.reason in _NO_TLS_RECORD else f"tls: {cause.reason or cause}"
     if isinstance(cause, ConnectionError | aiohttp.ServerDisconnectedError) and not getattr(cause, "errno", None):
         return "EOF"  # asyncio's own words for a peer that hung up come without a number
+    parts = urlsplit(url)
+    if isinstance(cause, ConnectionResetError | BrokenPipeError):  # asyncio connects to begin TLS, too
+        return f"read tcp {parts.netloc}: read: {os.strerror(cause.errno).lower()}"
     if isinstance(problem, aiohttp.ClientConnectorError):
-        parts = urlsplit(url)
         return text.dial_error(parts.hostname or "", parts.port or 0, problem.os_error)
     if isinstance(problem, aiohttp.ClientResponseError):
         return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response: {problem.message}"

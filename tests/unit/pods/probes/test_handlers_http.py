@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -223,6 +224,19 @@ async def test_a_server_that_hangs_up(client: HttpClient) -> None:
     async with http_server(always(b"")) as server:
         attempt = await get(client, HTTPGetAction(port=server.port))
     assert attempt == failure(f'Get "http://127.0.0.1:{server.port}/": EOF')
+
+
+async def test_a_server_that_resets_the_connection(client: HttpClient) -> None:
+    async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        linger_for_no_time = struct.pack("ii", 1, 0)  # makes the kernel answer with a reset
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_no_time)
+
+    async with tcp_server(resets) as port:
+        attempt = await get(client, HTTPGetAction(port=port))
+    assert attempt == failure(
+        f'Get "http://127.0.0.1:{port}/": read tcp 127.0.0.1:{port}: read: connection reset by peer'
+    )
 
 
 async def test_a_server_that_speaks_no_http(client: HttpClient) -> None:
