@@ -7,6 +7,7 @@ headers, which redirects, how much of a body) and Go's words for what can go wro
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import ssl
@@ -188,14 +189,15 @@ async def _read(answer: aiohttp.ClientResponse, progress: _Progress) -> Response
 
 def _reason(problem: Exception, url: str) -> str:
     """Go's words for what went wrong before a response came."""
+    parts = urlsplit(url)
     cause: BaseException = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
+    number: int | None = getattr(cause, "errno", None)
     if isinstance(cause, ssl.SSLError):
         return NO_TLS_THERE if cause.reason in _NO_TLS_RECORD else f"tls: {cause.reason or cause}"
-    if isinstance(cause, ConnectionError | aiohttp.ServerDisconnectedError) and not getattr(cause, "errno", None):
+    if isinstance(cause, ConnectionError | aiohttp.ServerDisconnectedError) and not number:
         return "EOF"  # asyncio's own words for a peer that hung up come without a number
-    parts = urlsplit(url)
-    if isinstance(cause, ConnectionResetError | BrokenPipeError):  # asyncio connects to begin TLS, too
-        return f"read tcp {parts.netloc}: read: {os.strerror(cause.errno).lower()}"
+    if number in (errno.ECONNRESET, errno.EPIPE):  # also while TLS begins, which to aiohttp is part of connecting
+        return f"read tcp {parts.netloc}: read: {os.strerror(number).lower()}"
     if isinstance(problem, aiohttp.ClientConnectorError):
         return text.dial_error(parts.hostname or "", parts.port or 0, problem.os_error)
     if isinstance(problem, aiohttp.ClientResponseError):
