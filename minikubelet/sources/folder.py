@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -39,6 +40,8 @@ from minikubelet.sources.report import Reporter
 REMOVAL_HOLD = 0.02
 #: Seconds between tries of a file that somebody seems to be writing: short at first, then only events count.
 _FIRST_RETRY, _LAST_RETRY = 0.001, 0.064
+#: Seconds of reading after which what was found is told before the rest is read. The first read is always complete.
+_BUDGET = 0.01
 
 _ENTRIES = Mask.CREATE | Mask.DELETE | Mask.MOVED_FROM | Mask.MOVED_TO
 _CONTENT = Mask.MODIFY | Mask.CLOSE_WRITE | Mask.ATTRIB
@@ -71,7 +74,7 @@ class FolderSource:
         self._retry = _FIRST_RETRY
         self._wake = asyncio.Event()
         self._watches: dict[Place, tuple[Watch, Mask]] = {}
-        self._last = Look({}, frozenset(), None, {}, None)
+        self._last = Look({}, frozenset(), frozenset(), None, {}, None)
         self._desired: Desired | None = None
 
     async def run(self, on_change: OnChange) -> None:
@@ -158,6 +161,7 @@ class FolderSource:
                 known=dict(self._known),
                 hints=hints,
                 leaseless_patience=self._check_frequency,
+                budget=_BUDGET if self._desired is not None else math.inf,
             )
             changes, wait = self._changes(self._last, hints)
             self._state = fold.after(self._state, changes)
@@ -191,6 +195,9 @@ class FolderSource:
                         waits.append(self._retry)
             if not isinstance(finding, (Read, UnusableError)) and name in hints:
                 self._hints.setdefault(name, hints[name])  # not used up
+        self._hints = {name: hints[name] for name in result.unread & hints.keys()} | self._hints
+        if result.unread:
+            waits.append(0.0)
         self._retry *= 2
         waits += self._removals(result, changes, now)
         return changes, min(waits)
@@ -198,7 +205,7 @@ class FolderSource:
     def _removals(self, result: Look, changes: dict[str, Outcome], now: float) -> list[float]:
         """Add the files that are gone to `changes`. Returns the seconds for which others are held still."""
         waits = []
-        for name in self._state.files.keys() - result.findings.keys():
+        for name in self._state.files.keys() - result.findings.keys() - result.unread:
             if result.trouble is not None and name not in self._taken:
                 continue  # the folder is away as a whole: nobody removed this file
             since = self._vanished.setdefault(name, now)
@@ -245,7 +252,8 @@ class FolderSource:
         folder_errors = {str(self._path): (_whole_file_error(str(self._path), trouble),)} if trouble else {}
         now = fold.desired(self._state, folder_errors=folder_errors)
         before, self._desired = self._desired, now
-        self._reporter.report(before or Desired(), now, folders=self._last.folders, on_time=on_time)
+        there = {*self._state.files, str(self._path)}
+        self._reporter.report(before or Desired(), now, files=there, folders=self._last.folders, on_time=on_time)
         if now != before:
             on_change(now)
 

@@ -61,6 +61,8 @@ class Place(NamedTuple):
 class Look(NamedTuple):
     #: By name, for each manifest file that is there.
     findings: dict[str, Finding]
+    #: Files that are there and have to wait for the next look.
+    unread: frozenset[str]
     #: Sub-folders that are named like manifests.
     folders: frozenset[str]
     #: Why the folder cannot be listed, for people.
@@ -87,10 +89,12 @@ def look(
     known: Mapping[str, Signature],
     hints: Mapping[str, Hints],
     leaseless_patience: float,
+    budget: float,
 ) -> Look:
     """List `folder` (absolute) and read each file whose signature is not in `known` or that `hints` says to be new.
 
-    `leaseless_patience`: where there are no leases, seconds after which a file that was written to and never
+    `budget`: seconds after which no further file is begun, so that of many new files the first need not wait for the
+    last. `leaseless_patience`: where there are no leases, seconds after which a file that was written to and never
     closed is read all the same. Raises what `decode` raises.
     """
     interest: dict[Path, dict[str, set[str]]] = {}
@@ -102,7 +106,10 @@ def look(
         return target
 
     findings: dict[str, Finding] = {}
+    unread: set[str] = set()
     folders: set[str] = set()
+    last_begin = time.monotonic() + budget
+    begun = False
     trouble: str | None = None
     home = follow(folder, set())
     try:
@@ -124,7 +131,10 @@ def look(
             hint = hints.get(name, Hints())
             if known.get(name) == signature_of(found) and not hint.whole:
                 findings[name] = None
+            elif begun and time.monotonic() > last_begin:
+                unread.add(name)
             else:
+                begun = True
                 findings[name] = _read(path, name, decode, hint, leaseless_patience)
         except FileNotFoundError:
             if entry.is_symlink():
@@ -138,7 +148,7 @@ def look(
         if (place := _place(directory)) is not None:
             places[place] = {name: frozenset(manifests) for name, manifests in names.items()}
     home_place = _place(home) if home is not None and trouble is None else None
-    return Look(findings, frozenset(folders), trouble, places, home_place)
+    return Look(findings, frozenset(unread), frozenset(folders), trouble, places, home_place)
 
 
 def _read(path: Path, name: str, decode: Decode, hint: Hints, leaseless_patience: float) -> Read:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 import structlog
@@ -16,10 +17,13 @@ class Reporter:
         self._unwatched: set[Path] = set()
         self._written_for_long: set[str] = set()
 
-    def report(self, before: Desired, now: Desired, *, folders: frozenset[str], on_time: bool) -> None:
+    def report(
+        self, before: Desired, now: Desired, *, files: Container[str], folders: frozenset[str], on_time: bool
+    ) -> None:
         """Log what changed.
 
-        `folders`: sub-folders named like manifests. `on_time`: this look was not due to an event.
+        `files`: what is there, the folder itself included. `folders`: sub-folders named like manifests. `on_time`: this
+        look was not due to an event.
         """
         for file, errors in now.errors.items():
             known = before.errors.get(file, ())
@@ -28,7 +32,7 @@ class Reporter:
                 if error not in known:
                     self._log.error("manifest not used", file=file, error=str(error), still_in_force=keeps or None)
         for file in before.errors.keys() - now.errors.keys():
-            self._log.info("manifest mended or removed", file=file)
+            self._log.info("manifest mended" if file in files else "no more errors, the file is gone", file=file)
         for file, notes in now.notes.items():
             if notes != before.notes.get(file):
                 for note in notes:

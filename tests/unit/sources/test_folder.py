@@ -9,11 +9,12 @@ import functools
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from asyncinotify import Inotify
+from blockbuster import blockbuster_ctx
 from structlog.testing import capture_logs
 
 from minikubelet.api.decode import decode_file
@@ -100,6 +101,12 @@ async def watching(
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+@pytest.fixture(autouse=True)
+def _nothing_blocks() -> Iterator[None]:
+    with blockbuster_ctx("minikubelet"):
+        yield
 
 
 @pytest.fixture
@@ -214,7 +221,7 @@ async def test_a_file_that_became_invalid_leaves_its_pod_alone_and_is_told_once(
     assert [log["error"] for log in logs if log["event"] == "manifest not used"] == [
         "a.yaml:5: nonsense: Unknown field"
     ]
-    assert sum("mended" in log["event"] for log in logs) == 1
+    assert sum(log["event"] == "manifest mended" for log in logs) == 1
 
 
 async def test_the_second_definition_of_a_pod_is_refused_until_the_first_goes(home: Path) -> None:
@@ -229,6 +236,31 @@ async def test_the_second_definition_of_a_pod_is_refused_until_the_first_goes(ho
         assert not watched.now.errors
         await watched.settle()
         assert all("default/web" in told.pods for told in watched.told[2:])
+
+
+async def test_of_many_new_files_the_first_are_told_before_the_last_are_read(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_module, "_BUDGET", 0.0)
+    async with watching(home) as watched:
+        staging = home.parent / "staging"
+        staging.mkdir()
+        for number in range(20):
+            (staging / f"{number}.yaml").write_text(text(f"p{number}"))
+        for file in staging.iterdir():
+            file.rename(home / file.name)
+        await watched.until_names(*(f"p{number}" for number in range(20)))
+        counts = [len(told.objects) for told in watched.told]
+        assert counts == sorted(counts)
+        assert len(counts) > 10
+
+
+async def test_the_first_read_is_complete_however_long_it_takes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "_BUDGET", 0.0)
+    for number in range(20):
+        (home / f"{number}.yaml").write_text(text(f"p{number}"))
+    async with watching(home) as watched:
+        assert len(watched.told[0].objects) == 20
 
 
 # Half a file must not take effect.
