@@ -65,4 +65,5 @@ def _without_empty(_logger: Any, _method: str, event: Any) -> Mapping[str, Any]:
 
 
 def _json(event: Any, **_: Any) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode()
+    first = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
+    return msgspec.json.encode(first | event, enc_hook=str).decode()

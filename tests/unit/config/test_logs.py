@@ -35,6 +35,7 @@ def test_json_lines_have_every_key() -> None:
         "m",
     )
     assert line["timestamp"].endswith("Z")
+    assert list(line)[:3] == ["timestamp", "level", "event"]
     assert "nothing" not in line
 
 
