@@ -1,8 +1,11 @@
-"""A pod's status as the kubelet publishes it (v1 PodStatus). Times are RFC 3339, UTC, whole seconds."""
+"""A pod's status as the kubelet publishes it (v1 PodStatus). Times are RFC 3339, UTC, whole seconds.
+
+Fields with `shown` are always there, as in Kubernetes; the others only when they say something.
+"""
 
 from __future__ import annotations
 
-from minikubelet.api.base import Object
+from minikubelet.api.base import Object, shown
 
 
 class StateWaiting(Object):
@@ -11,15 +14,15 @@ class StateWaiting(Object):
 
 
 class StateRunning(Object):
-    started_at: str | None = None
+    started_at: str | None = shown(None)
 
 
-class StateTerminated(Object, omit_defaults=False):
-    exit_code: int = 0
+class StateTerminated(Object):
+    exit_code: int = shown(0)
     reason: str = ""
     message: str = ""
-    started_at: str | None = None
-    finished_at: str | None = None
+    started_at: str | None = shown(None)
+    finished_at: str | None = shown(None)
     container_id: str = ""
 
 
@@ -31,23 +34,23 @@ class ContainerState(Object):
     terminated: StateTerminated | None = None
 
 
-class ContainerStatus(Object, omit_defaults=False):
+class ContainerStatus(Object):
     name: str
-    state: ContainerState = ContainerState()
-    last_state: ContainerState = ContainerState()
-    ready: bool = False
-    restart_count: int = 0
-    image: str = ""
-    image_id: str = ""
+    state: ContainerState = shown(ContainerState())
+    last_state: ContainerState = shown(ContainerState())
+    ready: bool = shown(False)
+    restart_count: int = shown(0)
+    image: str = shown("")
+    image_id: str = shown("")
     container_id: str = ""
-    started: bool = False
+    started: bool = shown(False)
 
 
-class PodCondition(Object, omit_defaults=False):
+class PodCondition(Object):
     type: str
     status: str
-    last_probe_time: str | None = None
-    last_transition_time: str | None = None
+    last_probe_time: str | None = shown(None)
+    last_transition_time: str | None = shown(None)
     reason: str = ""
     message: str = ""
 
@@ -61,7 +64,7 @@ class HostIP(Object):
 
 
 class PodStatus(Object):
-    phase: str = "Pending"
+    phase: str = shown("Pending")
     conditions: tuple[PodCondition, ...] = ()
     reason: str = ""
     message: str = ""
