@@ -63,16 +63,14 @@ def canonical(text: str) -> str:
     match = _SYNTAX.fullmatch(text)
     suffix = (match["suffix"] or "") if match else ""
     value = Fraction(_ceil(parse(text) * 1000), 1000)
-    if suffix in _BINARY and value.denominator == 1 and abs(value) >= 1024:
+    if suffix in _BINARY and value and value % 1024 == 0:
         return _with_binary_suffix(value.numerator)
     return _with_exponent(value) if suffix[:1] in ("e", "E") and suffix != "E" else _with_decimal_suffix(value)
 
 
 def _with_binary_suffix(number: int) -> str:
-    for suffix, power in reversed(_BINARY.items()):
-        if number % 1024**power == 0:
-            return f"{number // 1024**power}{suffix}"
-    return str(number)
+    suffix, power = next(each for each in reversed(_BINARY.items()) if number % 1024 ** each[1] == 0)
+    return f"{number // 1024**power}{suffix}"
 
 
 def _with_decimal_suffix(value: Fraction) -> str:

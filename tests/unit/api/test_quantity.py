@@ -70,6 +70,8 @@ def test_thousandths_and_whole_numbers_round_up(text: str, thousandths: int, num
         ("1000Ki", "1000Ki"),
         ("0.1Ki", "102400m"),
         ("0Mi", "0"),
+        ("2703.125Ki", "2768k"),
+        ("1.5Ki", "1536"),
         ("1e3", "1e3"),
         ("1200e1", "12e3"),
         ("0e3", "0"),
