@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -33,14 +34,17 @@ from minikubelet.pods.services import Services
 from minikubelet.pods.volumes import VolumeManager
 from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
+from minikubelet.runtime.checks import inspect
 from minikubelet.runtime.cri import CRIClient
-from minikubelet.runtime.mapping import NodeContext
+from minikubelet.runtime.host import node_context
 from minikubelet.runtime.images import ImageService
+from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.app import make_app, serve
 from minikubelet.sources.desired import Desired, Remembered
 from minikubelet.sources.folder import FolderSource
 from minikubelet.store.database import Store, open_store
+from minikubelet.store.schema import SchemaTooNewError
 
 log = structlog.get_logger(__name__)
 
@@ -52,16 +56,20 @@ class StartError(Exception):
 async def run(config: Config) -> None:
     """Run until SIGTERM or SIGINT; containers go on.
 
-    Raises StartError, store.schema.SchemaTooNewError, server.app.ListenError, sqlite3.OperationalError or OSError
-    before anything was touched.
+    Raises StartError or server.app.ListenError before anything was touched.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_only_one(config.root_dir))
-        store = await stack.enter_async_context(open_store(config.root_dir / "minikubelet.db"))
+        try:
+            stack.enter_context(_only_one(config.root_dir))
+            store = await stack.enter_async_context(open_store(config.root_dir / "minikubelet.db"))
+        except (OSError, sqlite3.OperationalError) as error:
+            raise StartError(f"the state folder {config.root_dir} cannot be used: {error}") from error
+        except SchemaTooNewError as error:
+            raise StartError(str(error)) from error
         channel = await stack.enter_async_context(connect(config.container_runtime_endpoint))
         await Daemon(config, store=store, channel=channel).serve(stop)
 
@@ -131,7 +139,6 @@ class Daemon:
     async def _run_pods(self) -> None:
         async with self._services() as services, self._manager.serve(services):
             await self._first_read.wait()
-            self._reporting.waiting_for = None
             notify("STATUS=running pods")
             for uid in self._state.uids():
                 self._manager.end_orphan(uid, pod=self._state.carried(uid))
@@ -141,39 +148,53 @@ class Daemon:
     async def _services(self) -> AsyncIterator[Services]:
         """What workers share. Waits until the runtime can be used, and says what keeps it from that."""
         config = self._config
+        node = await self._node()
         await self._state.wait_connected()
-        node = NodeContext(
-            node_name=config.node,
-            node_ip="127.0.0.1",
-            root_dir=config.root_dir,
-            log_dir=config.pod_logs_dir,
-            memory_capacity=24 << 30,
-            systemd_cgroups=False,
-            cgroup_root=config.cgroup_root,
+        puller = ImagePuller(
+            ImageService(self._channel),
+            recorder=self._recorder,
+            clock=time.time,
+            pulls_at_once=config.image_pulls_at_once,
         )
         async with HttpClient() as http:
             yield Services(
                 cri=self._cri,
                 state=self._state,
-                images=ImagePuller(
-                    ImageService(self._channel),
-                    recorder=self._recorder,
-                    clock=time.time,
-                    pulls_at_once=config.image_pulls_at_once,
-                ),
+                images=puller,
                 volumes=VolumeManager(config.root_dir, memory=node.memory_capacity),
                 clients=Clients(exec_sync=self._cri.exec_sync, http=http),
                 recorder=self._recorder,
                 live=self._live,
                 store=self._store,
                 node=node,
-                resolv_conf=lambda: (
-                    Path(config.resolv_conf).read_text(errors="replace") if config.resolv_conf else None
-                ),
+                resolv_conf=functools.partial(read_resolv_conf, config.resolv_conf),
                 crash_backoff=crash_backoff(config),
                 starts=asyncio.Semaphore(2 * (os.cpu_count() or 1)),
                 clock=time.time,
             )
+
+    async def _node(self) -> NodeContext:
+        config = self._config
+        runtime = await inspect(self._channel, endpoint=config.container_runtime_endpoint, tell=self._reporting.found)
+        self._reporting.reached(runtime)
+        log.info("container runtime", name=runtime.name, version=runtime.version)
+        systemd = config.cgroup_driver == "systemd" if config.cgroup_driver else bool(runtime.systemd_cgroups)
+        return await asyncio.to_thread(
+            node_context,
+            node_name=config.node,
+            root_dir=config.root_dir,
+            log_dir=config.pod_logs_dir,
+            systemd_cgroups=systemd,
+            node_ip=config.node_ip,
+            cgroup_root=config.cgroup_root,
+            cluster_dns=config.cluster_dns,
+            cluster_domain=config.cluster_domain,
+        )
+
+
+def read_resolv_conf(path: str) -> str | None:
+    """The configured file, read anew each time since networks change; None: none is configured (DNS-3)."""
+    return Path(path).read_text(errors="replace") if path else None
 
 
 def crash_backoff(config: Config) -> BackoffPolicy:

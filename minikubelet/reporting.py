@@ -7,19 +7,24 @@ from collections import Counter
 from collections.abc import Iterable
 from importlib.metadata import version
 
+import structlog
+
 from minikubelet.api.decode import ManifestError, ManifestNote
 from minikubelet.config import Config
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.times import rfc3339
+from minikubelet.runtime.checks import Finding, RuntimeFacts
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.events import encoded_events
 from minikubelet.server.parts import ManifestProblem, ManifestsStatus, Parts, RuntimeStatus, Status
 from minikubelet.sources.desired import Desired
 
+log = structlog.get_logger(__name__)
+
 
 class Reporting:
-    """`desired`, `findings` and `runtime` are set as they become known."""
+    """`desired` is set with each reading of the folder."""
 
     def __init__(self, config: Config, *, live: LivePods, recorder: EventRecorder, state: RuntimeState) -> None:
         self._config = config
@@ -28,10 +33,18 @@ class Reporting:
         self._state = state
         self._started_at = time.time()
         self.desired: Desired | None = None
-        self.findings: tuple[str, ...] = ()
-        self.runtime = RuntimeStatus(endpoint=config.container_runtime_endpoint)
-        #: What the daemon waits for before it can run pods; None: nothing.
-        self.waiting_for: str | None = "the container runtime has not been reached yet"
+        self._findings: tuple[str, ...] = ()
+        self._runtime: RuntimeFacts | None = None
+
+    def found(self, findings: tuple[Finding, ...]) -> None:
+        """What there is to say of the runtime, as it is now."""
+        self._findings = tuple(str(finding) for finding in findings)
+        for finding in findings:
+            log.warning(finding.problem, remedy=finding.remedy)
+
+    def reached(self, runtime: RuntimeFacts) -> None:
+        """The runtime can run pods."""
+        self._runtime = runtime
 
     def parts(self) -> Parts:
         readyz = {"containerd": self._containerd, "manifests": self._manifests}
@@ -45,12 +58,13 @@ class Reporting:
 
     def status(self) -> Status:
         desired = self.desired or Desired()
+        facts = self._runtime
         runtime = RuntimeStatus(
-            endpoint=self.runtime.endpoint,
+            endpoint=self._config.container_runtime_endpoint,
             connected=self._state.connected,
-            name=self.runtime.name,
-            version=self.runtime.version,
-            api_version=self.runtime.api_version,
+            name=facts.name if facts else "",
+            version=facts.version if facts else "",
+            api_version=facts.api_version if facts else "",
             reason=self._containerd() or "",
         )
         failing = {"containerd": self._containerd(), "manifests": self._manifests()}
@@ -66,14 +80,16 @@ class Reporting:
                 being_written=tuple(sorted(desired.being_written)),
             ),
             pods=dict(Counter(pod.status.phase if pod.status else "Pending" for pod in self._live.all())),
-            findings=self.findings,
+            findings=self._findings,
             not_ready={check: reason for check, reason in failing.items() if reason is not None},
         )
 
     def _containerd(self) -> str | None:
-        if self._state.connected:
-            return self.waiting_for
-        return self.waiting_for or "containerd is away; pods go on running and are taken care of when it is back"
+        if self._runtime is None:
+            return self._findings[0] if self._findings else "the container runtime has not been reached yet"
+        if not self._state.connected:
+            return "containerd is away; pods go on running and are taken care of when it is back"
+        return None
 
     def _manifests(self) -> str | None:
         return None if self.desired is not None else "the manifests have not been read yet"

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 
 from minikubelet.api.pod import Container, Pod, is_sidecar
 from minikubelet.lifecycle.memory import HookState, Memory, ProbeResult, ProbeResults
+from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
 from minikubelet.pods.executor import pod_address
 from minikubelet.pods.probes.prober import ContainerProber
 from minikubelet.pods.services import Services
 
-OnResult = Callable[[str, str, ProbeResult], None]
+OnResult = Callable[[str, ProbeKind, ProbeResult], None]
 
 
 def _probed(pod: Pod) -> Iterator[Container]:

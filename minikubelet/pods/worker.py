@@ -19,6 +19,7 @@ from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
 from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import Memory, ProbeResult, StopCause
+from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.lifecycle.records import Observed
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
 from minikubelet.pods.executor import Executor, Note
@@ -175,7 +176,7 @@ class PodWorker:
                 await self._services.state.lost()
                 return
 
-    def _probed(self, container_id: str, kind: str, result: ProbeResult) -> None:
+    def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
         self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)
         self.wake()
 

@@ -11,13 +11,14 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
 from minikubelet.api.pod import Container, Pod, Probe
 from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.memory import ProbeResult, ProbeResults
+from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.pods.probes.handlers.base import Attempt, Outcome, Target, error
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.runner import event_of, run_probe
@@ -25,10 +26,12 @@ from minikubelet.pods.probes.thresholds import Counter
 
 log = structlog.get_logger(__name__)
 
-STARTUP, LIVENESS, READINESS = "startup", "liveness", "readiness"
+STARTUP: Final = "startup"
+LIVENESS: Final = "liveness"
+READINESS: Final = "readiness"
 
 #: Called with (container id, kind, result) whenever a result changes; kind is a field name of ProbeResults.
-OnResult = Callable[[str, str, ProbeResult], None]
+OnResult = Callable[[str, ProbeKind, ProbeResult], None]
 
 
 class Recorder(Protocol):
@@ -70,12 +73,12 @@ class ContainerProber:
         self._started = asyncio.Event()
         if container.startup_probe is None or seeds.startup is ProbeResult.SUCCESS:
             self._started.set()
-        self._ended: set[str] = set()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ended: set[ProbeKind] = set()
+        self._tasks: dict[ProbeKind, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Probe until cancelled, or until no probe is left that could change anything."""
-        probes = {
+        probes: dict[ProbeKind, Probe | None] = {
             STARTUP: None if self._started.is_set() else self._container.startup_probe,
             LIVENESS: self._container.liveness_probe,
             READINESS: self._container.readiness_probe,
@@ -100,13 +103,13 @@ class ContainerProber:
                 task.cancel()
 
     @staticmethod
-    def _on_hold(kind: str, result: ProbeResult | None) -> bool:
+    def _on_hold(kind: ProbeKind, result: ProbeResult | None) -> bool:
         """A failed liveness probe and any verdict on startup end their probe for this container id (PH 4.4)."""
         if kind == STARTUP:
             return result in (ProbeResult.SUCCESS, ProbeResult.FAILURE)
         return kind == LIVENESS and result is ProbeResult.FAILURE
 
-    async def _probe(self, kind: str, probe: Probe, call: _Call) -> None:
+    async def _probe(self, kind: ProbeKind, probe: Probe, call: _Call) -> None:
         if kind != STARTUP:
             await self._started.wait()
         loop = asyncio.get_running_loop()
@@ -140,12 +143,12 @@ class ContainerProber:
             return due + math.ceil((now - due) / probe.period_seconds) * probe.period_seconds
         return max(due, now)
 
-    def _tell(self, kind: str, result: ProbeResult) -> None:
+    def _tell(self, kind: ProbeKind, result: ProbeResult) -> None:
         if kind == STARTUP and result is ProbeResult.SUCCESS:
             self._started.set()
         self._on_result(self._id, kind, result)
 
-    async def _run(self, kind: str, probe: Probe, call: _Call) -> Attempt:
+    async def _run(self, kind: ProbeKind, probe: Probe, call: _Call) -> Attempt:
         target = Target(container=self._container, container_id=self._id, address=self._address())
         try:
             attempt = await run_probe(probe, target, clients=self._clients, spawn=call.spawn)
