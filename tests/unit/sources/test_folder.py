@@ -306,6 +306,23 @@ async def test_a_file_open_for_writing_at_the_start_waits_and_keeps_what_ran(hom
             await watched.until_names("new")
 
 
+async def test_a_writer_that_the_kernel_counts_a_moment_too_long_is_no_reason_to_wait_for_another_event(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CLOSE_WRITE is announced before the kernel stops counting the writer."""
+    real, refusals = reading.take_lease, iter(range(4))
+
+    def late(descriptor: int) -> bool:
+        if next(refusals, None) is not None:
+            raise reading.BeingWrittenError
+        return real(descriptor)
+
+    async with watching(home) as watched:
+        monkeypatch.setattr(reading, "take_lease", late)
+        watched.rename_over("a.yaml", text("a"))
+        await watched.until_names("a")
+
+
 async def test_a_writer_waits_while_a_file_is_read_and_is_not_hurt(home: Path) -> None:
     """The lease: reading and writing exclude each other."""
     path = home / "a.yaml"
@@ -395,14 +412,19 @@ async def test_without_leases_and_events_a_file_must_have_been_quiet(
 # Editors.
 
 
-async def test_an_editor_that_moves_the_old_file_away_does_not_remove_the_pod(home: Path) -> None:
+async def test_an_editor_that_moves_the_old_file_away_does_not_remove_the_pod(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """vim and emacs: a.yaml becomes a.yaml~, then a.yaml is written anew."""
+    monkeypatch.setattr(folder_module, "REMOVAL_HOLD", 2.0)
     (home / "a.yaml").write_text(text("a"))
     async with watching(home) as watched:
         (home / "4913").touch()
         (home / "4913").unlink()
         (home / ".a.yaml.swp").write_text("b0VIM 8.2")
         (home / "a.yaml").rename(home / "a.yaml~")
+        watched.write("b.yaml", text("b"))
+        await watched.until_names("a", "b")  # the folder was looked at meanwhile
         watched.write("a.yaml", text("a"))
         (home / "a.yaml~").unlink()
         (home / ".a.yaml.swp").unlink()
