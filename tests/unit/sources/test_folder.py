@@ -549,7 +549,7 @@ async def test_a_folder_that_was_deleted_with_its_files_and_made_again(home: Pat
         shutil.rmtree(home)
         await watched.until_names()
         await watched.until_broken(str(home))
-        home.mkdir()  # noqa: ASYNC240  the loop may wait in a test
+        home.mkdir()
         (home / "b.yaml").write_text(text("b"))
         await watched.until_names("b")
         assert not watched.now.errors
@@ -559,7 +559,7 @@ async def test_a_folder_that_was_moved_away_as_a_whole_leaves_its_pods_alone(hom
     """As when what it was mounted from is unmounted: nobody removed those files."""
     (home / "a.yaml").write_text(text("a"))
     async with watching(home) as watched:
-        home.rename(home.parent / "away")  # noqa: ASYNC240  as above
+        home.rename(home.parent / "away")
         await watched.until_broken(str(home))
         assert watched.names == {"a"}
         (home.parent / "away" / "b.yaml").write_text(text("b"))  # not our folder any more
