@@ -7,17 +7,22 @@ at any time, also after the daemon was killed in the middle of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import structlog
 
 from minikubelet.api.pod import Pod, Volume
 from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.tasks import uncut
 from minikubelet.pods.volumes import empty_dir, files, host_path, mounts
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
 from minikubelet.pods.volumes.plugin import Plugin, PluginError, Request, VolumeError
 from minikubelet.pods.volumes.removal import remove_tree
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +41,11 @@ class VolumeManager:
         self._memory = memory
         self._plugins = plugins
 
+    @staticmethod
+    async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A thread cannot be stopped: a cancelled caller waits for it, so that a removal never runs beside a set-up."""
+        return await uncut(asyncio.to_thread(work, *args, **kwargs), name=f"volumes {work.__name__.strip('_')}")
+
     async def setup(self, pod: Pod, *, memory_limit: int = 0) -> dict[str, str]:
         """Make every volume ready that some container mounts; the path to mount, by volume name.
 
@@ -49,7 +59,7 @@ class VolumeManager:
             for volume in pod.spec.volumes
             if volume.name in mounted
         ]
-        return await asyncio.to_thread(self._setup, wanted) if wanted else {}
+        return await self._in_thread(self._setup, wanted) if wanted else {}
 
     def _setup(self, wanted: Sequence[Request]) -> dict[str, str]:
         paths = {}
@@ -70,7 +80,7 @@ class VolumeManager:
     async def write_hosts(self, uid: str, content: str) -> str:
         """Write the pod's /etc/hosts, before each container that is made; its path (MT-4). Raises OSError."""
         path = self.layout.etc_hosts(uid)
-        await asyncio.to_thread(self._write_hosts, path, content)
+        await self._in_thread(self._write_hosts, path, content)
         return str(path)
 
     def _write_hosts(self, path: Path, content: str) -> None:
@@ -81,7 +91,7 @@ class VolumeManager:
         """A new file for the container's last words, or None if it cannot be made: then it goes without (MT-6)."""
         directory = self.layout.container(uid, container)
         try:
-            return str(await asyncio.to_thread(files.create_termination_log, directory))
+            return str(await self._in_thread(files.create_termination_log, directory))
         except OSError as problem:
             log.warning(
                 "no termination log: the container goes without", uid=uid, container=container, error=str(problem)
@@ -93,7 +103,7 @@ class VolumeManager:
 
         Raises VolumeError when something is still in use or mounted there: nothing below it was touched; try again.
         """
-        await asyncio.to_thread(self._teardown, uid)
+        await self._in_thread(self._teardown, uid)
 
     def _teardown(self, uid: str) -> None:
         try:
@@ -116,7 +126,7 @@ class VolumeManager:
 
     async def remove_pod_dir(self, uid: str) -> None:
         """Delete everything of the pod; fine if nothing is there. Raises VolumeError as `teardown` does."""
-        await asyncio.to_thread(self._remove_pod_dir, uid)
+        await self._in_thread(self._remove_pod_dir, uid)
 
     def _remove_pod_dir(self, uid: str) -> None:
         self._teardown(uid)
@@ -127,7 +137,7 @@ class VolumeManager:
 
     async def pod_dirs(self) -> list[str]:
         """The uids that have a directory here, to find what a killed daemon has left behind."""
-        return await asyncio.to_thread(self._pod_dirs)
+        return await self._in_thread(self._pod_dirs)
 
     def _pod_dirs(self) -> list[str]:
         return [entry.name for entry in self.layout.pods.iterdir()] if self.layout.pods.is_dir() else []

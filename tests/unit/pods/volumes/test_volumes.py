@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +95,28 @@ async def test_a_further_kind_of_volume_is_one_more_function(root: Path) -> None
     good = Volume(name="good", host_path=HostPathVolumeSource(path="/"))
     assert await manager.setup(pod(good)) == {"good": "/made/for/u"}
     assert await failure(manager, host_path("/")) == "no such thing"
+
+
+async def test_a_cancelled_setup_has_ended_before_its_caller(root: Path) -> None:
+    under_way, go_on = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def slow(_request: Request) -> str:
+        under_way.set()
+        go_on.wait(5)
+        done.append("setup")
+        return ""
+
+    manager = VolumeManager(root, plugins={"host_path": slow})
+    task = asyncio.create_task(manager.setup(pod(host_path("/"))))
+    await asyncio.to_thread(under_way.wait, 5)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["setup"]
 
 
 def test_how_long_to_wait_before_the_next_try() -> None:
