@@ -111,7 +111,9 @@ class Book:
         return self._enter(entry.uid, entry.record.id)
 
     def drop(self, object_id: str) -> str:
-        """A container is gone, or a sandbox with all that was in it."""
+        """A container is gone, or a sandbox with all that was in it. Remembered also of what was not known yet."""
+        self.now += 1
+        self._dropped[object_id] = self.now
         if sandbox := self._sandboxes.pop(object_id, None):
             for other in tuple(self._by_uid[sandbox.uid]):
                 entry = self._containers.get(other)

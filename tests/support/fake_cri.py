@@ -60,6 +60,7 @@ class FakeCRI:
         self._server: grpc.aio.Server | None = None
         self._streams: set[asyncio.Queue[types_pb2.Envelope]] = set()
         self.subscribed = asyncio.Event()
+        self._called = asyncio.Condition()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -100,6 +101,11 @@ class FakeCRI:
 
     def called(self, method: str) -> list[Any]:
         return [request for name, request in self.calls if name == method]
+
+    async def until_called(self, method: str, times: int) -> None:
+        """Wait for the call that makes it so many in all."""
+        async with asyncio.timeout(5), self._called:
+            await self._called.wait_for(lambda: len(self.called(method)) >= times)
 
     # ---- what happens to containers --------------------------------------------------
     def exit(self, container_id: str, code: int = 0, *, event: bool = True, known: bool = True) -> None:
@@ -257,6 +263,8 @@ class FakeCRI:
     def _handler(self, name: str, work: Callable[[Any], message.Message]) -> Callable[..., Awaitable[message.Message]]:
         async def handle(request: message.Message, context: Any) -> message.Message:
             self.calls.append((name, request))
+            async with self._called:
+                self._called.notify_all()
             trouble = self.troubles[name].pop(0) if self.troubles[name] else Trouble()
             await asyncio.sleep(trouble.delay)
             if trouble.code is not None and not trouble.after_work:
