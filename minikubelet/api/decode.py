@@ -17,7 +17,7 @@ from minikubelet.api.batch_defaults import with_cronjob_defaults, with_job_defau
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
 from minikubelet.api.identity import identified
-from minikubelet.api.places import line_of, overlaps
+from minikubelet.api.places import Unread, line_of
 from minikubelet.api.pod import Pod
 from minikubelet.api.problems import Problem, required
 from minikubelet.api.scalars import describe, quoted
@@ -159,11 +159,11 @@ def _decode_document(document: Document, context: Context) -> tuple[Any, list[Ma
     if value is FAILED:
         return None, errors, notes
     finished, problems = kind.finish(value, context)
-    unread = [each.path for each in findings.problems]
+    unread = Unread(each.path for each in findings.problems)
     errors += [
         error(line_of(root, each.place or each.path), each.path, each.message)
         for each in problems
-        if not any(overlaps(path, each.path) for path in unread)
+        if not unread.concerns(each.path)
     ]
     if errors:
         return None, errors, notes

@@ -38,7 +38,7 @@ def parse(text: str) -> float:
 
 def show(seconds: float) -> str:
     """Seconds as Go shows them: `1h0m5s`, `1m20s`, `1.5s`, `300ms`, `0s`. Exact to the nanosecond."""
-    nanoseconds = round(abs(seconds) * 10**9)
+    nanoseconds = round(abs(Fraction(repr(seconds))) * 10**9)  # by the shortest decimals, as they are written
     sign = "-" if seconds < 0 and nanoseconds else ""
     if nanoseconds == 0:
         return "0s"

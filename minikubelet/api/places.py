@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from minikubelet.api.documents import Mapping, Node, Scalar
 
@@ -32,8 +33,14 @@ def line_of(root: Node, path: str) -> int:
     return line
 
 
-def overlaps(path: str, other: str) -> bool:
-    """Whether one path is the other or lies within it."""
-    one, two = steps_of(path), steps_of(other)
-    shorter = min(len(one), len(two))
-    return one[:shorter] == two[:shorter]
+class Unread:
+    """Paths that could not be read. What validation says about them, or about what holds them, would be of no use."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = {steps_of(path) for path in paths}
+        self._holders = {steps[:length] for steps in self._paths for length in range(len(steps))}
+
+    def concerns(self, path: str) -> bool:
+        """Whether one of the paths is this one, holds it, or lies within it."""
+        steps = steps_of(path)
+        return steps in self._holders or any(steps[:length] in self._paths for length in range(len(steps) + 1))

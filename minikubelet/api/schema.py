@@ -38,6 +38,9 @@ class Findings(msgspec.Struct):
         self.problems.append(Finding(node.line, path, message))
 
 
+#: Guessing what was meant takes time, and nobody needs it after that many problems.
+_MOST_GUESSES = 100
+
 #: Stands for a value that could not be read.
 FAILED: Any = object()
 
@@ -129,7 +132,7 @@ class _StructReader:
             field = self._fields.get(key)
             if field is None:
                 if key not in self._ignored:
-                    findings.problems.append(Finding(node.lines[key], _join(path, key), self._unknown(key)))
+                    findings.problems.append(Finding(node.lines[key], _join(path, key), self._unknown(key, findings)))
                 continue
             if isinstance(child, Scalar) and child.value is None:
                 continue  # as good as absent
@@ -153,7 +156,9 @@ class _StructReader:
             return node.value == field.default or (node.value in ("", False) and field.default is None)
         return not node.items
 
-    def _unknown(self, key: str) -> str:
+    def _unknown(self, key: str, findings: Findings) -> str:
+        if len(findings.problems) > _MOST_GUESSES:
+            return "Unknown field"
         by_lower_case = {name.lower(): name for name in self._fields}
         close = difflib.get_close_matches(key.lower(), by_lower_case, n=1, cutoff=0.7)
         return "Unknown field" + (f": did you mean {by_lower_case[close[0]]}?" if close else "")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minikubelet.api.base import Object
@@ -73,6 +73,7 @@ def test_random_objects_never_raise(value: Any) -> None:
     decode_bytes(data.encode(), "x.json")
 
 
+@settings(max_examples=30)
 @given(of_struct(Pod, 4))
 def test_objects_with_the_right_names_and_wrong_values_never_raise(value: dict[str, Any]) -> None:
     decode_bytes(json.dumps({**value, "apiVersion": "v1", "kind": "Pod"}).encode())
@@ -103,6 +104,7 @@ POD = {
 }
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_the_order_of_keys_does_not_change_the_uid(data: st.DataObject) -> None:  # LC 12.3
     (expected,) = decode_file("x.json", json.dumps(POD).encode(), node_name="node").objects

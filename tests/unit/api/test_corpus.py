@@ -1,5 +1,6 @@
 """Broken manifests: each file of corpus/ gives exactly the errors of the .expected file beside it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_a_broken_manifest_gives_all_its_errors_with_their_lines(manifest: Path)
 )
 def test_what_is_no_manifest_at_all_gets_one_plain_message(name: str, data: bytes, errors: list[str]) -> None:
     assert errors_of(name, data) == errors
+
+
+def test_annotations_have_a_greatest_size() -> None:
+    data = POD.replace(b"{name: web}", b"{name: web, annotations: {a: " + b"x" * 262_200 + b"}}")
+    assert errors_of("a.yaml", data) == ["3: metadata.annotations: Too long: may not be more than 262144 bytes"]
+
+
+def test_a_search_list_has_a_greatest_length() -> None:
+    searches = [f"a{'b' * 60}{n}" for n in range(40)]
+    data = POD + f"  dnsConfig: {{searches: [{', '.join(searches)}]}}\n".encode()
+    shown = json.dumps(searches, separators=(",", ":"))
+    assert errors_of("a.yaml", data) == [
+        f"6: spec.dnsConfig.searches: Invalid value: {shown}: must not have more than {most}"
+        for most in ("32 search paths", "2048 characters (including spaces) in the search list")
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"# nothing\n", b"---\n---\n", b"---\n# a\n---\n~\n", b"\xef\xbb\xbf"])

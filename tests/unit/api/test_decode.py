@@ -1,6 +1,7 @@
 """Good manifests: defaults, identity, notes, and how errors show."""
 
 import json
+import sys
 import time
 from typing import Any
 
@@ -295,17 +296,27 @@ def test_pods_survive_being_stored() -> None:
     assert msgspec.json.decode(msgspec.json.encode(pod), type=Pod) == pod
 
 
+@pytest.mark.skipif(sys.gettrace() is not None, reason="measuring coverage takes its own time")
 def test_a_typical_pod_decodes_in_milliseconds() -> None:
     data = (BASE + "".join(f"  - {{name: c{n}, image: x, env: [{{name: A, value: b}}]}}\n" for n in range(5))).encode()
     decode_file("web.yaml", data, node_name="node")
-    best = min(_seconds(data) for _ in range(20))
-    assert best < 0.005
+    assert min(_cpu_seconds(data) for _ in range(20)) < 0.005
 
 
-def _seconds(data: bytes) -> float:
-    start = time.perf_counter()
+def _cpu_seconds(data: bytes) -> float:
+    start = time.thread_time()
     decode_file("web.yaml", data, node_name="node")
-    return time.perf_counter() - start
+    return time.thread_time() - start
+
+
+def test_thousands_of_errors_do_not_take_for_ever() -> None:
+    unknown = "".join(f"    unknown{n}: 1\n" for n in range(5000))
+    mounts = "".join(f"    - {{name: none{n}, mountPath: /{n}}}\n" for n in range(5000))
+    text = BASE + unknown + "    volumeMounts:\n" + mounts
+    start = time.thread_time()
+    decoded = decode_file("web.yaml", text.encode(), node_name="node")
+    assert len(decoded.errors) == 10_000
+    assert time.thread_time() - start < 10
 
 
 def test_structs_can_be_built_by_hand_with_the_kubelets_defaults() -> None:

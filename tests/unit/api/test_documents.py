@@ -7,7 +7,7 @@ import yaml
 
 from minikubelet.api import documents
 from minikubelet.api.documents import Mapping, Node, Scalar, Sequence, read_documents
-from minikubelet.api.places import line_of, overlaps, steps_of
+from minikubelet.api.places import Unread, line_of, steps_of
 from minikubelet.api.scalars import describe, quoted, resolve
 from minikubelet.api.schema import plain
 
@@ -126,6 +126,11 @@ def test_other_values_as_keys_ask_for_quotes(key: str) -> None:
     assert error.message.startswith("Invalid key: YAML reads ")
 
 
+def test_a_collection_is_no_key_even_by_an_alias() -> None:
+    (error,) = read_documents(b"a: &a {b: c}\n*a : d\n").errors
+    assert (error.line, error.message) == (2, "a key has to be a plain text")
+
+
 def test_json_keeps_lines_and_characters_outside_the_basic_plane() -> None:
     root = root_of(
         '{\n\t"a": "\\ud83d\\ude00 \\u00e4 \\/ \\\\ud83d",\n\t"b": [1.5, true, null, "yes"]\n}\n', is_json=True
@@ -171,17 +176,20 @@ def test_paths_have_steps(path: str, steps: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "result"),
+    ("path", "concerned"),
     [
-        ("spec.a", "spec.a", True),
-        ("spec.a", "spec.a.b", True),
-        ("spec.a[1].b", "spec.a", True),
-        ("spec.a[1]", "spec.a[10]", False),
-        ("spec.a", "spec.ab", False),
+        ("spec.a", True),
+        ("spec.a[1]", True),
+        ("spec.a[1].b", True),
+        ("spec.a[1].b.c", True),
+        ("spec.a[1].d", False),
+        ("spec.a[10]", False),
+        ("spec.ab", False),
+        ("", True),
     ],
 )
-def test_paths_overlap_by_whole_steps(one: str, other: str, *, result: bool) -> None:
-    assert overlaps(one, other) is result
+def test_what_could_not_be_read_concerns_what_holds_it_and_what_it_holds(path: str, *, concerned: bool) -> None:
+    assert Unread(["spec.a[1].b", "kind"]).concerns(path) is concerned
 
 
 def test_nodes_are_described_for_people() -> None:
