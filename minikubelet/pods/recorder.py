@@ -19,9 +19,12 @@ log = structlog.get_logger(__name__)
 
 Subscriber = Callable[["RecordedEvent"], None]
 _Key = tuple[str, Event]
+_Group = tuple[str, str, str]
 
-#: How many different events are kept; the one that happened longest ago goes first.
+#: How many different events are kept, in all and of one reason of one container; the one that happened longest ago goes
+#: first. The second bound keeps a probe whose output is never twice the same from driving out all else.
 CAPACITY = 1000
+CAPACITY_ALIKE = 20
 
 
 class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,7 @@ class EventRecorder:
         self._clock = clock
         self._capacity = capacity
         self._events: dict[_Key, RecordedEvent] = {}  # in order of last_at
+        self._alike: dict[_Group, dict[_Key, None]] = {}  # the keys of each group, in the same order
         self._subscribers: list[Subscriber] = []
 
     def event(self, pod: Pod, event: Event) -> None:
@@ -62,9 +66,7 @@ class EventRecorder:
             )
         else:
             recorded = msgspec.structs.replace(before, count=before.count + 1, last_at=now)
-        self._events[key] = recorded
-        if len(self._events) > self._capacity:
-            del self._events[next(iter(self._events))]
+        self._keep(key, recorded)
         self._log(recorded)
         for subscriber in tuple(self._subscribers):
             subscriber(recorded)
@@ -75,7 +77,25 @@ class EventRecorder:
 
     def forget(self, uid: str) -> None:
         """Drop the events of a pod."""
-        self._events = {key: recorded for key, recorded in self._events.items() if recorded.uid != uid}
+        for key in [key for key in self._events if key[0] == uid]:
+            self._drop(key)
+
+    def _keep(self, key: _Key, recorded: RecordedEvent) -> None:
+        alike = self._alike.setdefault(_group(key), {})
+        alike.pop(key, None)
+        alike[key] = None
+        self._events[key] = recorded
+        if len(alike) > CAPACITY_ALIKE:
+            self._drop(next(iter(alike)))
+        if len(self._events) > self._capacity:
+            self._drop(next(iter(self._events)))
+
+    def _drop(self, key: _Key) -> None:
+        del self._events[key]
+        group = _group(key)
+        del self._alike[group][key]
+        if not self._alike[group]:
+            del self._alike[group]
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with each event as it is recorded; returns how to end that. It must not block or raise."""
@@ -95,6 +115,11 @@ class EventRecorder:
             count=recorded.count,
             **about,
         )
+
+
+def _group(key: _Key) -> _Group:
+    uid, event = key
+    return uid, event.container, event.reason
 
 
 def _field_path(pod: Pod, container: str) -> str:

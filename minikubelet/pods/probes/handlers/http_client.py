@@ -34,7 +34,8 @@ _TOO_SLOW_BODY = "context deadline exceeded (Client.Timeout or context cancellat
 NO_TLS_THERE = "http: server gave HTTP response to HTTPS client"
 #: OpenSSL's reasons when the other side answers a TLS hello with text.
 _NO_TLS_RECORD = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f]")
+#: What makes Go refuse a text as a URL: a broken escape (a query may have them) or a control character.
+_NO_URL = re.compile(r"[^?]*%(?![0-9A-Fa-f]{2})|.*[\x00-\x1f\x7f]", re.DOTALL)
 _LEGAL_IN_PATH = "/%:@!$&'()*+,;=~[]"
 _LEGAL_IN_QUERY = _LEGAL_IN_PATH + '?"<>^`{|}\\'
 
@@ -82,7 +83,7 @@ def request_for(action: HTTPGetAction, *, host: str, port: int, user_agent: str)
 
 def _target(path: str) -> str:
     """Path and query of the request line. `path` is a URL reference; one that is none is taken as a plain path."""
-    if _BAD_ESCAPE.search(path):
+    if _NO_URL.match(path):
         return "/" + quote(path.removeprefix("/"), safe="/:@!$&'()*+,;=~")
     parts = urlsplit(path)
     resource = "/" + quote(parts.path.removeprefix("/"), safe=_LEGAL_IN_PATH)

@@ -115,6 +115,8 @@ async def test_headers_of_the_probe(
         ("/with blank", "/with%20blank"),
         ("/100%", "/100%25"),
         ("/%zz?a", "/%25zz%3Fa"),
+        ("/a?b=%zz", "/a?b=%zz"),
+        ("/a\nb", "/a%0Ab"),
         ("/%41%2fb", "/%41%2fb"),
         ("/ü", "/%C3%BC"),
         ("", "/"),

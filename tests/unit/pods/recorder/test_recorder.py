@@ -66,6 +66,19 @@ def test_only_so_many_are_kept_and_the_stalest_goes_first() -> None:
     assert [it.event.message for it in recorder.events()] == ["a", "c"]
 
 
+def test_a_probe_that_never_says_the_same_twice_drives_out_nothing_else() -> None:
+    recorder = EventRecorder(clock=Clock())
+    recorder.event(pod(), event("of another container", container="side"))
+    for number in range(100):
+        recorder.event(pod(), event(f"output {number}"))
+        recorder.event(pod(), event("output 0"))
+    kept = [it.event.message for it in recorder.events()]
+    assert kept == ["of another container", *(f"output {number}" for number in range(81, 100)), "output 0"]
+    recorder.forget("u")
+    assert recorder.events() == []
+    assert recorder._alike == {}
+
+
 def test_subscribers_hear_of_each_event_until_they_leave() -> None:
     heard: list[RecordedEvent] = []
     recorder = EventRecorder(clock=Clock())
