@@ -21,6 +21,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 Problems = Iterator[Problem]
 
+#: A value of more characters is cut in a message.
+_LONGEST_SHOWN = 1000
+
 
 def required(path: str, detail: str = "") -> Problem:
     return Problem(path, _with_detail("Required value", detail))
@@ -58,7 +61,7 @@ def unsupported(path: str, value: object, supported: Iterable[str]) -> Problem:
 
 def shown_value(value: object) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return quoted(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "...")
     if isinstance(value, bool | int):
         return str(value).lower()
     return msgspec.json.encode(value).decode()

@@ -98,6 +98,11 @@ def test_what_is_no_manifest_at_all_gets_one_plain_message(name: str, data: byte
     assert errors_of(name, data) == errors
 
 
+def test_a_very_long_value_is_cut_in_its_message() -> None:
+    (error, _) = errors_of("a.yaml", POD.replace(b"web", b"-" * 100_000))
+    assert error == f'3: metadata.name: Invalid value: "{"-" * 1000}...": must be no more than 253 characters'
+
+
 def test_annotations_have_a_greatest_size() -> None:
     data = POD.replace(b"{name: web}", b"{name: web, annotations: {a: " + b"x" * 262_200 + b"}}")
     assert errors_of("a.yaml", data) == ["3: metadata.annotations: Too long: may not be more than 262144 bytes"]
