@@ -100,7 +100,9 @@ def _container_status(
     elif container.name in memory.restarting_all:
         lost = _without_record(RESTARTING_ALL, _REMOVED_FOR_ALL)
         state = ContainerState(waiting=StateWaiting(reason=RESTARTING_ALL, message=_REMOVED_FOR_ALL))
-        status = msgspec.structs.replace(status, state=state, last_state=lost)
+        status = ContainerStatus(
+            name=container.name, state=state, last_state=lost, restart_count=old.restart_count, image=container.image
+        )
     elif not mine and old.state.running is not None and status.last_state == ContainerState():
         status = msgspec.structs.replace(
             status, last_state=_without_record(_UNKNOWN, _LOST), restart_count=old.restart_count + 1
@@ -194,9 +196,11 @@ def _with_start_error(
     error = memory.start_errors.get(container.name)
     if error is None or (record is not None and not _starts_again(pod, container, record, memory)):
         return status
-    last = (
-        ContainerState(terminated=status.state.terminated) if status.state.terminated is not None else status.last_state
-    )
+    last = status.last_state
+    if status.state.terminated is not None:
+        last = ContainerState(terminated=status.state.terminated)
+    if record is None:
+        status = msgspec.structs.replace(status, image=container.image, image_id="", container_id="")
     return msgspec.structs.replace(status, state=ContainerState(waiting=_words(error, now)), last_state=last)
 
 

@@ -20,7 +20,7 @@ from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import actions as do
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.decide import decide
-from minikubelet.lifecycle.memory import Memory, ProbeResult, StartError, StopCause
+from minikubelet.lifecycle.memory import KillReason, Memory, ProbeResult, StartError, StopCause
 from minikubelet.lifecycle.records import Observed, ObservedContainer, ObservedSandbox, RecordState
 from minikubelet.lifecycle.view import find
 from tests.unit.lifecycle.build import T0
@@ -83,6 +83,7 @@ class World:
         self._daemon_life = 0
         self._abandonable: set[str] = set()
         self._born: dict[str, int] = {}
+        self._reached: set[tuple[str, str]] = set()  # (sandbox, name) that started, completed or came up in it
         self._wake: float | None = None
         self._decide()
 
@@ -143,7 +144,8 @@ class World:
         again = decide(self.pod, seen, memory, self.now)
         assert not again.actions, again.actions
         assert not again.events, again.events
-        assert again.memory == memory
+        for name in memory.__struct_fields__:
+            assert getattr(again.memory, name) == getattr(memory, name), name
         assert again.status == decision.status
         keys = [action.key for action in decision.actions]
         assert len(keys) == len(set(keys))
@@ -185,6 +187,10 @@ class World:
         stored = msgspec.json.encode(msgspec.structs.replace(self.memory, in_flight=frozenset()))
         kept = notes.restore(msgspec.json.decode(stored, type=Memory))
         self.memory = kept if keep_memory else Memory(accepted_at=self.now)
+        if not keep_memory:  # a hook that nobody remembers counts as done
+            for cid, process in self.processes.items():
+                process.hooks.add("hooked")
+                self._up(cid)
         self.daemon = True
         self._decide()
 
@@ -238,6 +244,7 @@ class World:
         assert any(s.id == action.sandbox_id and s.ready for s in self.sandboxes)
         container = find(self.pod, name)
         assert container is not None
+        self._check_gate(name, action.sandbox_id)
         born = self._born.get(name, 0)
         life = self._life(name, born)
         if not life.pulls:
@@ -253,8 +260,8 @@ class World:
         self._born[name] = born + 1
         record = ObservedContainer(
             id=f"{name}#{born}", name=name, sandbox_id=action.sandbox_id, state=RecordState.RUNNING,
-            created_at=self.now, started_at=self.now, image=container.image, image_id="sha256:1", hash=container_hash(container),
-            restart_count=action.restart_count,
+            created_at=self.now, started_at=self.now, image=container.image, image_id="sha256:1",
+            hash=container_hash(container), restart_count=action.restart_count,
         )  # fmt: skip
         self.records.insert(0, record)
         self.processes[record.id] = Running(record, life)
@@ -267,6 +274,45 @@ class World:
         self._done(action.key)
         self._probe(container, record.id, life)
 
+    def _check_gate(self, name: str, sandbox_id: str) -> None:
+        """Nothing starts for the first time in a sandbox before all that comes before it is done or up."""
+        first = (sandbox_id, f"start {name}") not in self._reached
+        self._reached.add((sandbox_id, f"start {name}"))
+        for entry in self.pod.spec.init_containers:
+            if entry.name == name:
+                again = (sandbox_id, f"done {name}") in self._reached
+                assert is_sidecar(entry) or not again, f"{name} runs again although it completed"
+                break
+            assert not first or (sandbox_id, f"done {entry.name}") in self._reached, f"{name} before {entry.name}"
+
+    def _check_turn(self, name: str) -> None:
+        """While there is time, a sidecar is signalled only when all that was started after it is down."""
+        stopping = self.memory.stopping
+        if stopping is None or stopping.grace == 0 or self.now >= stopping.began + stopping.grace:
+            return
+        sidecars = self.sidecars()
+        if name in sidecars:
+            before = sidecars[: sidecars.index(name) + 1]
+            alive = {process.record.name for process in self.processes.values()}
+            single = self._singly_killed(name)
+            assert single or alive <= set(before), f"{name} is signalled while {alive - set(before)} run"
+
+    def _singly_killed(self, name: str) -> bool:
+        ids = [r.id for r in self.records if r.name == name]
+        return any(cid in self.memory.kills and self.memory.kills[cid].reason is not KillReason.POD for cid in ids)
+
+    def _up(self, cid: str) -> None:
+        """A sidecar counts as reached when its startup probe and its postStart hook have ended well."""
+        process = self.processes.get(cid)
+        if (
+            process is None
+            or process.record.name not in self.sidecars()
+            or "up" not in process.hooks
+            or "hooked" not in process.hooks
+        ):
+            return
+        self._reached.add((process.record.sandbox_id, f"done {process.record.name}"))
+
     def _probe(self, container: Container, cid: str, life: Life) -> None:
         """As the probers: startup first, then liveness and readiness; a result counts only while its container runs."""
 
@@ -276,8 +322,17 @@ class World:
             if cid in self.processes and self.daemon and not (stopping and kind != "readiness"):
                 self._note(lambda m: notes.probe_result(m, cid, kind, result))
 
+        def up() -> None:
+            if cid in self.processes:
+                self.processes[cid].hooks.add("up")
+                self._up(cid)
+
+        if container.lifecycle is None or container.lifecycle.post_start is None:
+            self.processes[cid].hooks.add("hooked")
         first = 0.0
-        if container.startup_probe is not None:
+        if container.startup_probe is None:
+            up()
+        else:
             if life.startup_fails_at is not None:
                 self.at(life.startup_fails_at, lambda: say("startup", ProbeResult.FAILURE))
                 return
@@ -285,6 +340,7 @@ class World:
                 return
             first = life.up_after
             self.at(first, lambda: say("startup", ProbeResult.SUCCESS))
+            self.at(first, up)
         if container.liveness_probe is not None and life.dies_at is not None:
             self.at(max(first, life.dies_at), lambda: say("liveness", ProbeResult.FAILURE))
         if container.readiness_probe is not None and life.ready_after is not None:
@@ -300,6 +356,9 @@ class World:
             reason="Completed" if code == 0 else "Error",
         )  # fmt: skip
         self._log(process.record.name, f"exit {code}")
+        entry = find(self.pod, process.record.name)
+        if code == 0 and entry is not None and not is_sidecar(entry):
+            self._reached.add((process.record.sandbox_id, f"done {entry.name}"))
         for key in process.hooks:  # exec hooks die with their container
             if key.startswith("postStart:") and key in self.memory.in_flight:
                 self._post_start_end(cid, key, ok=False)
@@ -329,6 +388,9 @@ class World:
             reason="PostStartHookError", message="failed", at=self.now, retry_at=self.now
         )  # fmt: skip
         self._log(cid.split("#", maxsplit=1)[0], "postStart-end" if ok else "postStart-failed")
+        if ok:
+            self.processes[cid].hooks.add("hooked")
+            self._up(cid)
         self._note(lambda m: notes.post_start_finished(m, cid, error))
         self._done(key)
 
@@ -353,6 +415,7 @@ class World:
             self.at(0, partial(self._done, action.key), daemon=True)
             return
         if not process.signalled:
+            self._check_turn(action.name)
             process.signalled = True
             self._log(action.name, f"term {action.timeout}")
             if process.life.on_term is not None:
@@ -371,6 +434,8 @@ class World:
     def _remove(self, action: do.RemoveContainer) -> None:
         assert action.container_id not in self.processes
         self.records = [r for r in self.records if r.id != action.container_id]
+        if not self.records:
+            self._reached.clear()  # RestartAllContainers: the sequence begins anew
         self._done(action.key)
 
     def _stop_sandbox(self, action: do.StopSandbox) -> None:
