@@ -36,14 +36,18 @@ class PrivateContainerd:
     """One containerd of our own. Blocking; from a test use `asyncio.to_thread` for stop, start and destroy."""
 
     def __init__(
-        self, base: Path | None = None, *, binary: str = "containerd", runc: str = "runc", cni: bool = True
+        self, base: Path | None = None, *, binary: str | None = None, runc: str = "runc", cni: bool = True
     ) -> None:
-        """`base`: where everything goes (made if missing; a short path, it holds a socket). `cni`: with a network."""
+        """`base`: where everything goes (made if missing; a short path, it holds a socket). `cni`: with a network.
+
+        `binary`: which containerd; by default $MINIKUBELET_TEST_CONTAINERD, else the host's.
+        """
         self.base = (base or Path(tempfile.mkdtemp(prefix="mk-"))).absolute()
         self.base.mkdir(parents=True, exist_ok=True)
         self.socket = self.base / "containerd.sock"
         self.log = self.base / "containerd.log"
         self.cni_conf_dir = self.base / "cni"
+        binary = binary or os.environ.get("MINIKUBELET_TEST_CONTAINERD") or "containerd"
         self.binary = _find(binary, hint="install containerd")
         self.runc = _find(runc, hint="install runc")
         tag = secrets.token_hex(3)
@@ -120,6 +124,11 @@ class PrivateContainerd:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def kill_sandbox(self, sandbox_id: str) -> None:
+        """Kill a sandbox's own process, as if by accident."""
+        pid = (self.base / "state/io.containerd.runtime.v2.task/k8s.io" / sandbox_id / "init.pid").read_text()
+        os.kill(int(pid), signal.SIGKILL)
 
     def destroy(self) -> None:
         """End the daemon and all it started; take down mounts, network, cgroups and the folder. May be repeated."""
