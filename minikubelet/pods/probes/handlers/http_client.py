@@ -146,7 +146,8 @@ class HttpClient:
 
     async def _follow(self, request: Request, progress: _Progress) -> Response:
         named_host = next((value for name, value in request.headers if name == "Host" and value), "")
-        for redirects in range(_MAX_REDIRECTS + 1):
+        redirects = 0
+        while True:
             headers = CIMultiDict((name, value) for name, value in request.headers if name != "Host")
             headers["Host"] = named_host or urlsplit(progress.url).netloc
             async with self._session.get(
@@ -156,12 +157,12 @@ class HttpClient:
                 following = urljoin(progress.url, quote(location, safe=_LEGAL_IN_QUERY + "#"))
                 if not location or urlsplit(following).hostname != urlsplit(request.url).hostname:
                     return await _read(answer, progress)
-            if redirects == _MAX_REDIRECTS - 1:
+            redirects += 1
+            if redirects == _MAX_REDIRECTS:
                 raise TransportError(location, f"stopped after {_MAX_REDIRECTS} redirects")
             if urlsplit(location).netloc:
                 named_host = ""  # it was meant for the first host only
             progress.url = following
-        raise AssertionError("unreachable: the loop ends by the limit")
 
 
 class _Progress:
@@ -200,7 +201,8 @@ def _reason(problem: Exception, url: str) -> str:
     if number in (errno.ECONNRESET, errno.EPIPE):  # also while TLS begins, which to aiohttp is part of connecting
         return f"read tcp {parts.netloc}: read: {os.strerror(number).lower()}"
     if isinstance(problem, aiohttp.ClientConnectorError):
-        return text.dial_error(parts.hostname or "", parts.port or 0, problem.os_error)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return text.dial_error(parts.hostname or "", port, problem.os_error)
     if isinstance(problem, aiohttp.ClientResponseError):
         return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response: {problem.message}"
     return str(problem) or type(problem).__name__

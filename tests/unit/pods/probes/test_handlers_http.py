@@ -91,6 +91,7 @@ async def test_the_request_is_the_kubelets(client: HttpClient) -> None:
         pytest.param([("User-Agent", "")], [], ["User-Agent"], id="an empty User-Agent is left out"),
         pytest.param([("accept", "text/plain")], ["Accept: text/plain"], ["Accept: */*"], id="an Accept of its own"),
         pytest.param([("Accept", "")], [], ["Accept"], id="an empty Accept is left out"),
+        pytest.param([("connection", "x")], ["Connection: x"], ["Connection: close"], id="a Connection of its own"),
         pytest.param([("content-length", "5")], [], ["Content-Length"], id="framing is not for the manifest to say"),
     ],
 )
@@ -194,6 +195,14 @@ async def test_a_redirect_to_another_host_is_the_answer(client: HttpClient) -> N
     assert attempt == Attempt(outcome=Outcome.WARNING, output=expected)
 
 
+@pytest.mark.parametrize("location", ["http://[", "ftp://127.0.0.1/x"])
+async def test_a_redirect_that_cannot_be_followed_is_a_failure(client: HttpClient, location: str) -> None:
+    async with http_server(always(response("302 Found", Location=location))) as server:
+        attempt = await get(client, HTTPGetAction(port=server.port))
+    assert attempt.outcome is Outcome.FAILURE
+    assert attempt.output.startswith('Get "')
+
+
 async def test_the_eleventh_request_is_not_made(client: HttpClient) -> None:
     async with http_server(always(response("302 Found", Location="/loop"))) as server:
         attempt = await get(client, HTTPGetAction(port=server.port, path="/loop"))
@@ -246,6 +255,11 @@ async def test_a_server_that_speaks_no_http(client: HttpClient) -> None:
         attempt = await get(client, HTTPGetAction(port=server.port))
     assert attempt.outcome is Outcome.FAILURE
     assert "malformed HTTP response" in attempt.output
+
+
+async def test_an_unknown_port_name_and_a_port_out_of_range_are_errors(client: HttpClient) -> None:
+    assert await get(client, HTTPGetAction(port=70000)) == error("invalid port number: 70000")
+    assert (await get(client, HTTPGetAction(port="nope"))).outcome is Outcome.ERROR
 
 
 async def test_plain_http_behind_https(client: HttpClient) -> None:

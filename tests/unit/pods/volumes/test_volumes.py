@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import re
 import socket
@@ -25,7 +27,7 @@ from minikubelet.api.pod import (
     Volume,
     VolumeMount,
 )
-from minikubelet.pods.volumes import RETRY, VolumeError, VolumeManager
+from minikubelet.pods.volumes import RETRY, VolumeError, VolumeManager, mounts
 from minikubelet.pods.volumes.mounts import below
 from minikubelet.pods.volumes.plugin import PluginError, Request
 
@@ -182,6 +184,23 @@ async def test_an_empty_dir_in_memory_has_the_smallest_of_its_limits(
     assert mode(Path(paths["data"])) == 0o1777
     await manager.teardown("u")
     assert mounted(paths["data"]) == ("", "")
+
+
+@pytest.mark.parametrize(("code", "tries"), [(errno.EINVAL, 2), (errno.EPERM, 1)])
+async def test_a_kernel_that_cannot_keep_it_out_of_swap_is_asked_again_without(
+    manager: VolumeManager, monkeypatch: pytest.MonkeyPatch, code: int, tries: int
+) -> None:
+    asked: list[str] = []
+
+    def mount(_filesystem: str, _target: Path, *, options: str) -> None:
+        asked.append(options)
+        if "noswap" in options:
+            raise OSError(code, "no")
+
+    monkeypatch.setattr(mounts, "mount", mount)
+    with contextlib.suppress(VolumeError):
+        await manager.setup(pod(empty_dir(medium="Memory", size="1Mi")))
+    assert asked == ["size=1048576,noswap", "size=1048576"][:tries]
 
 
 @needs_root
