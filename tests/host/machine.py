@@ -64,15 +64,10 @@ class Machine:
             )  # fmt: skip
         nspawn = self._nspawn
         self._leader = self._until("its first process", lambda: next(iter(_children(nspawn.pid)), 0), within)
-        self._until(
-            "an answer of systemctl", lambda: self.run("systemctl", "is-system-running", check=False) != "", within
-        )
+        self._until("that it is up", self._is_up, within)
         # nspawn gives these read-only; containers need them as a host has them.
         read_only = "awk '$2 ~ \"^/sys/fs/cgroup|^/proc/sys$\" {print $2}' /proc/mounts"
         self.shell(f"for m in $({read_only}); do mount -o remount,bind,rw $m; done")
-        state = self.run("systemctl", "is-system-running", "--wait", check=False, timeout=within)
-        if state not in ("running", "degraded"):
-            raise TimeoutError(f"the guest did not come up: {state!r}; console:\n{self.console()}")
 
     def reboot(self) -> None:
         """As `systemctl reboot`: everything stops in order, memory is lost, the disk stays."""
@@ -141,6 +136,9 @@ class Machine:
         for folder in sorted(_pod_cgroups() - self._cgroups_before, reverse=True):
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+    def _is_up(self) -> bool:
+        return self.run("systemctl", "is-system-running", check=False) in ("running", "degraded")
 
     def _ended(self) -> None:
         assert self._nspawn is not None
