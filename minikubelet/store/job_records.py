@@ -46,9 +46,11 @@ class JobState(enum.Enum):
     CURRENT = "current"
     #: An edit of an immutable field: a new generation follows when all pods are gone.
     REPLACED = "replaced"
-    #: Removed from the folder, by its CronJob, or by its TTL (then a tombstone may follow).
+    #: Removed from the folder or by its CronJob.
     REMOVED = "removed"
-    #: Removed by its TTL while the file stays: the same content never runs again.
+    #: Removed by its TTL; its file may stay.
+    EXPIRED = "expired"
+    #: What is left of an expired one while its file stays: the same content never runs again.
     TOMBSTONE = "tombstone"
 
 
@@ -151,7 +153,7 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ended(self) -> bool:
         """Terminal, or nothing left of it."""
-        return self.gone or self.status.phase in ("Succeeded", "Failed")
+        return self.gone or bool(self.phase) or self.status.phase in ("Succeeded", "Failed")
 
     @property
     def live(self) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,6 +40,12 @@ _POD_COLUMNS = (
 )
 
 
+_CRON_COLUMNS = "uid, file, cron, created_at, reference_at, last_schedule_time, last_successful_time, removed"
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
 class StaleError(Exception):
     """The books say something else than what the decision was made upon: read them again."""
 
@@ -62,6 +68,8 @@ class Books(NamedTuple):
     jobs: list[JobRecord]
     pods: list[PodRecord]
     crons: list[CronRecord]
+    #: Uids of rows that cannot be read (after a downgrade, for example), and why.
+    unreadable: list[str]
 
 
 # ---- Jobs ----------------------------------------------------------------------------
@@ -187,38 +195,40 @@ def attempts_of(connection: sqlite3.Connection, pod_uid: str) -> dict[str, int]:
 
 # ---- reading -------------------------------------------------------------------------
 def load(connection: sqlite3.Connection) -> Books:
-    """Everything, as it was written. Raises msgspec.MsgspecError for a row that cannot be read."""
+    """Everything, as it was written."""
     indexes: dict[str, dict[int, IndexRecord]] = {}
     for uid, index, failures, ignored, finished_at in connection.execute(
         "SELECT job_uid, idx, failures, ignored, finished_at FROM job_indexes"
     ):
         record = IndexRecord(failures=failures, ignored=ignored, finished_at=finished_at)
         indexes.setdefault(uid, {})[index] = record
-    jobs = [
-        _job(row, indexes.get(row[0], {}))
-        for row in connection.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY created_at, uid")  # noqa: S608
-    ]
-    pods = [
-        _pod(row)
-        for row in connection.execute(f"SELECT {_POD_COLUMNS} FROM job_pods ORDER BY created_at, uid")  # noqa: S608
-    ]
-    crons = [
-        CronRecord(
-            uid=row[0],
-            file=row[1],
-            cron=msgspec.json.decode(row[2], type=CronJob),
-            created_at=row[3],
-            reference_at=row[4],
-            last_schedule_time=row[5],
-            last_successful_time=row[6],
-            removed=bool(row[7]),
-        )
-        for row in connection.execute(
-            "SELECT uid, file, cron, created_at, reference_at, last_schedule_time, last_successful_time, removed"
-            " FROM cronjobs ORDER BY created_at, uid"
-        )
-    ]
-    return Books(jobs, pods, crons)
+    unreadable: list[str] = []
+    jobs = _readable(
+        connection.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY created_at, uid"),  # noqa: S608
+        lambda row: _job(row, indexes.get(row[0], {})),
+        unreadable,
+    )
+    pods = _readable(
+        connection.execute(f"SELECT {_POD_COLUMNS} FROM job_pods ORDER BY created_at, uid"),  # noqa: S608
+        _pod,
+        unreadable,
+    )
+    crons = _readable(
+        connection.execute(f"SELECT {_CRON_COLUMNS} FROM cronjobs ORDER BY created_at, uid"),  # noqa: S608
+        _cron,
+        unreadable,
+    )
+    return Books(jobs, pods, crons, unreadable)
+
+
+def _readable(rows: Iterable[Row], read: Callable[[Row], T], unreadable: list[str]) -> list[T]:
+    found = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except (msgspec.MsgspecError, ValueError) as error:
+            unreadable.append(f"{row[0]}: {error}")
+    return found
 
 
 def checked(job: JobRecord, pods: Sequence[PodRecord]) -> JobRecord:
@@ -243,7 +253,7 @@ def _json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def _job_row(job: JobRecord) -> tuple[Any, ...]:
+def _job_row(job: JobRecord) -> Row:
     return (
         job.uid,
         job.namespace,
@@ -268,7 +278,7 @@ def _job_row(job: JobRecord) -> tuple[Any, ...]:
     )
 
 
-def _job(row: tuple[Any, ...], indexes: dict[int, IndexRecord]) -> JobRecord:
+def _job(row: Row, indexes: dict[int, IndexRecord]) -> JobRecord:
     return JobRecord(
         uid=row[0],
         owner=row[3],
@@ -288,6 +298,19 @@ def _job(row: tuple[Any, ...], indexes: dict[int, IndexRecord]) -> JobRecord:
         failure_times=msgspec.json.decode(row[18], type=tuple[float, ...]),
         success_time=row[19],
         indexes=indexes,
+    )
+
+
+def _cron(row: Row) -> CronRecord:
+    return CronRecord(
+        uid=row[0],
+        file=row[1],
+        cron=msgspec.json.decode(row[2], type=CronJob),
+        created_at=row[3],
+        reference_at=row[4],
+        last_schedule_time=row[5],
+        last_successful_time=row[6],
+        removed=bool(row[7]),
     )
 
 
@@ -344,7 +367,7 @@ def _write_pod(connection: sqlite3.Connection, change: PodChange) -> None:
     _expect_one(found, after.name)
 
 
-def _pod(row: tuple[Any, ...]) -> PodRecord:
+def _pod(row: Row) -> PodRecord:
     gone = bool(row[16])
     return PodRecord(
         uid=row[0],

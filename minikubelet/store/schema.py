@@ -22,7 +22,7 @@ _MIGRATIONS = (
         name TEXT NOT NULL,
         owner TEXT NOT NULL,             -- the CronJob's uid, or empty
         generation INTEGER NOT NULL,
-        state TEXT NOT NULL,             -- current, replaced, removed, tombstone
+        state TEXT NOT NULL,             -- current, replaced, removed, expired, tombstone
         file TEXT NOT NULL,
         job BLOB NOT NULL,               -- the defaulted Job, JSON
         spec_hash TEXT NOT NULL,
