@@ -5,13 +5,12 @@ from __future__ import annotations
 from minikubelet.lifecycle.actions import RemoveContainer, RemoveSandbox, StopSandbox
 from minikubelet.lifecycle.draft import Draft
 from minikubelet.lifecycle.records import ObservedContainer, RecordState
-from minikubelet.lifecycle.view import alive, is_alive, is_init_entry, starting, stop_in_flight
+from minikubelet.lifecycle.view import alive, bringing_up, find, is_alive, is_init_entry, starting, stop_in_flight
 
 
 def all_down(draft: Draft) -> bool:
     """No container runs, and none is about to."""
-    busy = any(key == "sandbox" or key.startswith("start:") for key in draft.memory.in_flight)
-    return not busy and not alive(draft.observed)
+    return not bringing_up(draft.memory) and not alive(draft.observed)
 
 
 def stop_sandboxes(draft: Draft) -> bool:
@@ -55,9 +54,9 @@ def collect_dead(draft: Draft) -> None:
     seen: dict[str, bool] = {}  # name -> a dead record is being kept
     for record in draft.observed.containers:
         dead = record.state is RecordState.EXITED
-        if record.name not in seen:
+        if record.name not in seen and find(draft.pod, record.name) is not None:
             seen[record.name] = dead
-        elif dead and not seen[record.name]:
+        elif dead and not seen.get(record.name, True):
             seen[record.name] = True
         elif not (is_alive(record) or starting(draft.memory, record.name) or stop_in_flight(draft.memory, record.id)):
             remove(draft, record, logs=True)

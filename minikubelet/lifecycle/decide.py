@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import msgspec
 
-from minikubelet.api.pod import Pod, is_sidecar
+from minikubelet.api.pod import Pod
 from minikubelet.api.qos import qos_class
 from minikubelet.api.status import PodStatus
+from minikubelet.lifecycle.absorb import absorb
 from minikubelet.lifecycle.actions import CreateSandbox, Decision
-from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy, prune
+from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.lifecycle.clean import (
     all_down,
     collect_dead,
@@ -26,13 +27,13 @@ from minikubelet.lifecycle.clean import (
 from minikubelet.lifecycle.draft import Draft
 from minikubelet.lifecycle.memory import Memory, StopCause, Stopping
 from minikubelet.lifecycle.plan import plan
-from minikubelet.lifecycle.records import Observed, RecordState
+from minikubelet.lifecycle.records import Observed
 from minikubelet.lifecycle.restart import restart_all_triggers
 from minikubelet.lifecycle.sandbox import new_attempt, replaces
 from minikubelet.lifecycle.starts import drive_post_start, restart_sidecars, start_containers
 from minikubelet.lifecycle.status import pod_status
-from minikubelet.lifecycle.stop import begin, drive_kills, drive_stop, kill, kill_doubles
-from minikubelet.lifecycle.view import active, alive, all_containers, failed, hook_holds, starting
+from minikubelet.lifecycle.stop import begin, drive_kills, drive_stop, kill, kill_strays
+from minikubelet.lifecycle.view import alive
 
 _SANDBOX = "sandbox"  # the key of CreateSandbox
 _PASSING = (StopCause.SANDBOX, StopCause.RESTART_ALL)  # the pod goes on after these
@@ -43,7 +44,7 @@ def decide(
 ) -> Decision:
     """What is to be done, said and remembered at `now` (unix seconds)."""
     draft = Draft(pod, observed, memory, now=now, crash_backoff=crash_backoff)
-    _absorb(draft)
+    absorb(draft)
     _watch_deadline(draft)
     while True:
         if draft.memory.stopping is None:
@@ -74,49 +75,6 @@ def _cause(draft: Draft) -> StopCause | None:
     return draft.memory.stopping.cause if draft.memory.stopping is not None else None
 
 
-# ---- what the runtime shows becomes memory ----------------------------------------
-def _absorb(draft: Draft) -> None:
-    """Note what must outlive the records: restart counts, completed init containers, ends of starts."""
-    memory, observed = draft.memory, draft.observed
-    counts = dict(memory.restart_counts)
-    done = {key: set(names) for key, names in memory.init_done.items()}
-    post_start, errors = dict(memory.post_start), dict(memory.start_errors)
-    for record in observed.containers:
-        counts[record.name] = max(counts.get(record.name, 0), record.restart_count)
-    for entry in draft.pod.spec.init_containers:
-        completed = active(observed, entry.name)
-        if (
-            not is_sidecar(entry)
-            and completed is not None
-            and completed.state is RecordState.EXITED
-            and not failed(completed)
-        ):
-            done.setdefault(completed.sandbox_id, set()).add(entry.name)
-    for container in all_containers(draft.pod):
-        newest = observed.newest(container.name)
-        if newest is None or newest.state is not RecordState.RUNNING:
-            continue
-        if container.name in post_start and not starting(memory, container.name):
-            # The daemon died between the start and the note of it: the hook has still to run.
-            post_start.setdefault(newest.id, post_start.pop(container.name))
-        if not hook_holds(container, newest, draft.memory):
-            errors.pop(container.name, None)
-    for container_id, error in memory.post_start_errors.items():
-        failed_one = next((r for r in observed.containers if r.id == container_id), None)
-        if failed_one is not None and observed.newest(failed_one.name) is failed_one:
-            errors[failed_one.name] = error
-    present = {c.name for c in all_containers(draft.pod) if active(observed, c.name) is not None}
-    draft.change(
-        restart_counts=counts,
-        init_done={key: frozenset(names) for key, names in done.items()},
-        post_start=post_start,
-        post_start_errors={},
-        start_errors=errors,
-        restarting_all=memory.restarting_all - present if memory.stopping is None else memory.restarting_all,
-        backoff=prune(memory.backoff, now=draft.now, policy=draft.crash_backoff),
-    )
-
-
 def _watch_deadline(draft: Draft) -> None:
     """LC 10.5.2. A pod that ends already, for whatever reason, is not failed by its deadline any more."""
     seconds = draft.pod.spec.active_deadline_seconds
@@ -143,7 +101,7 @@ def _live(draft: Draft) -> None:
         draft.change(initialized=draft.memory.initialized | {draft.observed.sandboxes[0].id})
     for order in step.to_kill:
         kill(draft, order)
-    kill_doubles(draft)
+    kill_strays(draft)
     drive_post_start(draft)
     drive_kills(draft)
     start_containers(draft, step)

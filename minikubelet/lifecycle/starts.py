@@ -76,6 +76,7 @@ def restart_sidecars(draft: Draft) -> None:
             told = draft.memory.kills.get(record.id, _NOT_TOLD).reason is KillReason.POD
             if not (told and record.id in draft.memory.signalled):
                 try_start(draft, entry, sandbox.id)
+    drive_post_start(draft, since=stopping.began)
 
 
 _NOT_TOLD = Kill(reason=KillReason.UNKNOWN, message="", began=0.0, grace=0)
@@ -89,6 +90,7 @@ def try_start(draft: Draft, container: Container, sandbox_id: str) -> None:
         return
     memory = draft.memory
     key = crash_key(draft.pod, container)
+    same_key = memory.start_keys.get(name) == key
     exited = newest_exited(draft.observed, name)
     failed_at = min(max(exited.finished_at, exited.started_at, exited.created_at), draft.now) if exited else 0.0
     due = (
@@ -100,12 +102,7 @@ def try_start(draft: Draft, container: Container, sandbox_id: str) -> None:
         _back_off(draft, container, delay=memory.backoff[key].delay, due=due)
         return
     error = memory.start_errors.get(name)
-    if (
-        error is not None
-        and error.reason != CRASH_LOOP
-        and memory.start_keys.get(name) == key
-        and draft.now < error.retry_at
-    ):
+    if error is not None and draft.now < error.retry_at and _still_counts(error, failed_at, same_key=same_key):
         draft.wake(error.retry_at)
         draft.wake(error.later_at)
         return
@@ -117,6 +114,11 @@ def try_start(draft: Draft, container: Container, sandbox_id: str) -> None:
         draft.change(post_start={**memory.post_start, name: HookState.PENDING})
     count = memory.restart_counts.get(name, -1) + 1
     draft.hand_out(StartContainer(name=name, sandbox_id=sandbox_id, restart_count=count))
+
+
+def _still_counts(error: StartError, failed_at: float, *, same_key: bool) -> bool:
+    """Whether this error's own wait holds: not after an edit of the image, nor once a newer exit has its back-off."""
+    return same_key and error.reason != CRASH_LOOP and failed_at <= error.at
 
 
 def _back_off(draft: Draft, container: Container, *, delay: float, due: float) -> None:
@@ -136,11 +138,16 @@ def _back_off(draft: Draft, container: Container, *, delay: float, due: float) -
     draft.event("BackOff", text, container=name, kind="Warning")
 
 
-def drive_post_start(draft: Draft) -> None:
-    """Run the postStart hooks that are due; a container whose hook failed is killed (PH 7.1)."""
+def drive_post_start(draft: Draft, *, since: float = 0.0) -> None:
+    """Run the postStart hooks that are due; a container whose hook failed is killed (PH 7.1).
+
+    `since`: only of containers made after that moment.
+    """
     for container in all_containers(draft.pod):
         record = draft.observed.newest(container.name)
-        if record is None or record.state is not RecordState.RUNNING or record.id in draft.memory.kills:
+        if record is None or record.state is not RecordState.RUNNING or record.created_at < since:
+            continue
+        if record.id in draft.memory.kills:
             continue
         state = _hook_state(draft, record)
         if state is HookState.PENDING:

@@ -14,7 +14,7 @@ from minikubelet.lifecycle.actions import RunPreStop, StopContainer
 from minikubelet.lifecycle.draft import Draft
 from minikubelet.lifecycle.memory import HookState, Kill, KillReason, Memory, StopCause, Stopping
 from minikubelet.lifecycle.records import ObservedContainer
-from minikubelet.lifecycle.view import alive, all_containers, pre_stop_of, sidecar_names, starting, stop_in_flight
+from minikubelet.lifecycle.view import alive, all_containers, find, pre_stop_of, sidecar_names, starting, stop_in_flight
 from minikubelet.lifecycle.walk import KillOrder
 
 #: Seconds between the stop signal and SIGKILL that every container gets (LC 10.3.3).
@@ -62,10 +62,10 @@ def kill(draft: Draft, order: KillOrder) -> None:
     draft.event("Killing", order.message, container=record.name)
 
 
-def kill_doubles(draft: Draft) -> None:
-    """A record that runs although a newer one of its name exists is nobody's any more: it is stopped."""
+def kill_strays(draft: Draft) -> None:
+    """Stop what runs but is nobody's: a newer record of its name exists, or an edit took it out of the manifest."""
     for record in alive(draft.observed):
-        if draft.observed.newest(record.name) is not record:
+        if draft.observed.newest(record.name) is not record or find(draft.pod, record.name) is None:
             message = f"Stopping container {record.name}"
             grace = draft.pod.spec.termination_grace_period_seconds
             kill(draft, KillOrder(record=record, reason=KillReason.UNKNOWN, message=message, grace=grace))

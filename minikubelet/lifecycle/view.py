@@ -56,6 +56,11 @@ def starting(memory: Memory, name: str) -> bool:
     return start_key(name) in memory.in_flight
 
 
+def bringing_up(memory: Memory) -> bool:
+    """Whether a sandbox or a container is being made, so that the runtime may show one that we know nothing of."""
+    return any(key == "sandbox" or key.startswith("start:") for key in memory.in_flight)
+
+
 def stop_in_flight(memory: Memory, container_id: str) -> bool:
     return any(key.startswith(f"stop:{container_id}:") for key in memory.in_flight)
 
@@ -97,9 +102,14 @@ def hook_holds(container: Container, record: ObservedContainer, memory: Memory) 
 
 
 def hidden(pod: Pod, record: ObservedContainer, memory: Memory) -> bool:
-    """PH 7.1: until its start has come to its end, a record does not show in the published status."""
+    """PH 7.1: until its start has come to its end, a record does not show in the published status.
+
+    In a pod that is being stopped all that runs is shown: its hook was abandoned, and the process must be seen to end.
+    """
     if record.state is RecordState.CREATED:
         return starting(memory, record.name)
+    if memory.stopping is not None:
+        return False
     container = find(pod, record.name)
     return record.state is RecordState.RUNNING and container is not None and hook_holds(container, record, memory)
 

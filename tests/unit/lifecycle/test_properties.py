@@ -37,10 +37,12 @@ lives = st.builds(
 @st.composite
 def containers(draw: st.DrawFn, name: str, kind: str) -> Container:
     fields: dict[str, Any] = {}
-    policies: list[str | None] = {"sidecar": ["Always"], "init": [None, None, "OnFailure", "Never"]}.get(
-        kind, [None, None, None, "Always", "OnFailure", "Never"]
-    )
-    fields["restart_policy"] = draw(st.sampled_from(policies))
+    policies: dict[str, list[str | None]] = {
+        "sidecar": ["Always"],
+        "init": [None, None, "OnFailure", "Never"],
+        "main": [None, None, None, "Always", "OnFailure", "Never"],
+    }
+    fields["restart_policy"] = draw(st.sampled_from(policies[kind]))
     if fields["restart_policy"] is not None and draw(st.integers(0, 9)) == 0:
         fields["restart_policy_rules"] = (RULE,)
     if kind != "init":

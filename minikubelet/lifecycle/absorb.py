@@ -1,0 +1,57 @@
+"""What the runtime shows becomes memory: what must outlive the records is noted, what was kept for gone ones dropped.
+
+The first step of every decision.
+"""
+
+from __future__ import annotations
+
+from minikubelet.api.pod import is_sidecar
+from minikubelet.lifecycle.backoff import prune
+from minikubelet.lifecycle.draft import Draft
+from minikubelet.lifecycle.notes import forget_records
+from minikubelet.lifecycle.records import RecordState
+from minikubelet.lifecycle.view import active, all_containers, bringing_up, failed, hook_holds, starting
+
+
+def absorb(draft: Draft) -> None:
+    """Note what must outlive the records: restart counts, completed init containers, ends of starts."""
+    if not bringing_up(draft.memory):
+        draft.memory = forget_records(draft.memory, draft.observed)
+    memory, observed = draft.memory, draft.observed
+    counts = dict(memory.restart_counts)
+    done = {key: set(names) for key, names in memory.init_done.items()}
+    post_start, errors = dict(memory.post_start), dict(memory.start_errors)
+    for record in observed.containers:
+        counts[record.name] = max(counts.get(record.name, 0), record.restart_count)
+    for entry in draft.pod.spec.init_containers:
+        completed = active(observed, entry.name)
+        if (
+            not is_sidecar(entry)
+            and completed is not None
+            and completed.state is RecordState.EXITED
+            and not failed(completed)
+        ):
+            done.setdefault(completed.sandbox_id, set()).add(entry.name)
+    for container in all_containers(draft.pod):
+        newest = observed.newest(container.name)
+        if newest is None or newest.state is not RecordState.RUNNING:
+            continue
+        if container.name in post_start and not starting(memory, container.name):
+            # The daemon died between the start and the note of it: the hook has still to run.
+            post_start.setdefault(newest.id, post_start.pop(container.name))
+        if not hook_holds(container, newest, draft.memory):
+            errors.pop(container.name, None)
+    for container_id, error in memory.post_start_errors.items():
+        failed_one = next((r for r in observed.containers if r.id == container_id), None)
+        if failed_one is not None and observed.newest(failed_one.name) is failed_one:
+            errors[failed_one.name] = error
+    present = {c.name for c in all_containers(draft.pod) if active(observed, c.name) is not None}
+    draft.change(
+        restart_counts=counts,
+        init_done={key: frozenset(names) for key, names in done.items()},
+        post_start=post_start,
+        post_start_errors={},
+        start_errors=errors,
+        restarting_all=memory.restarting_all - present if memory.stopping is None else memory.restarting_all,
+        backoff=prune(memory.backoff, now=draft.now, policy=draft.crash_backoff),
+    )
