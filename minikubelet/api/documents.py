@@ -7,25 +7,20 @@ Called by `decode`.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 
 import msgspec
 import yaml
 
+from minikubelet.api.manifest_text import UnreadableError, check_json, text_of, without_surrogates
 from minikubelet.api.scalars import Scalar as Value
 from minikubelet.api.scalars import quoted, resolve
 
-#: Ten mebibytes, as in the kubelet (IN-1); a file of exactly that size is refused (LC 12.1).
-MAX_BYTES = 10 * 1024 * 1024
 MAX_DEPTH = 64
 #: How many nodes the aliases of one document may stand for, all together.
 MAX_ALIASED_NODES = 100_000
 
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-_SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _TAGS = {"str", "int", "bool", "float", "null"}
 _PREFIX = "tag:yaml.org,2002:"
 
@@ -74,14 +69,6 @@ class Documents(msgspec.Struct, frozen=True):
     errors: tuple[TextError, ...]
 
 
-class _UnreadableError(Exception):
-    """The rest of the file cannot be understood."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.line = line
-
-
 def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
     """The documents of a file and what is wrong with its text; never raises for any bytes.
 
@@ -92,11 +79,11 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
     errors: list[TextError] = []
     number = 1
     try:
-        text = _text(data)
+        text = text_of(data)
         if is_json:
-            _check_json(text)
+            check_json(text)
         if text.lstrip()[:1] in ("{", "["):  # JSON, in whatever file
-            text = _without_surrogates(text)
+            text = without_surrogates(text)
         events = _events(text)
         for number, first in enumerate(events, start=1):
             composer = _Composer(number)
@@ -104,49 +91,9 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
             errors += composer.errors
             if not (isinstance(root, Scalar) and root.value is None):
                 documents.append(Document(number, root))
-    except _UnreadableError as error:
+    except UnreadableError as error:
         errors.append(TextError(error.line, number, "", str(error)))
     return Documents(tuple(documents), tuple(errors))
-
-
-def _text(data: bytes) -> str:
-    if len(data) >= MAX_BYTES:
-        raise _UnreadableError(f"the file has {len(data)} bytes; a manifest has to be smaller than {MAX_BYTES}", 1)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _UnreadableError("the file is encoded as UTF-16 or UTF-32; save it as UTF-8", 1)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if b"\x00" in data:
-            raise _UnreadableError("the file is binary, not YAML or JSON text", 1) from error
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"the text is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8"
-        raise _UnreadableError(message, line) from error
-    if control := _CONTROL.search(text):
-        if "\x00" in text:
-            raise _UnreadableError("the file is binary, not YAML or JSON text", 1)
-        line = text.count("\n", 0, control.start()) + 1
-        raise _UnreadableError(f"the control character U+{ord(control[0]):04X} is not allowed; remove it", line)
-    return text
-
-
-def _check_json(text: str) -> None:
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        raise _UnreadableError(f"not valid JSON: {error.msg}", error.lineno) from error
-    except (RecursionError, ValueError) as error:  # the latter for a number of thousands of digits
-        raise _UnreadableError("not valid JSON: it is nested too deeply or has too long a number", 1) from error
-
-
-def _without_surrogates(text: str) -> str:
-    """JSON writes characters beyond the 16 bits of one escape as two, which YAML does not know."""
-
-    def character(match: re.Match[str]) -> str:
-        high, low = int(match[2], 16), int(match[3], 16)
-        return match[1] + chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
-
-    return _SURROGATE_PAIR.sub(character, text)
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -164,9 +111,9 @@ def _events(text: str) -> Iterator[yaml.Event]:
             message += f" ({error.context}{where})"
         if mark is not None and "\t" in _line(text, mark.line)[: mark.column + 1]:
             message += "; tabs cannot indent YAML, use spaces"
-        raise _UnreadableError(message, mark.line + 1 if mark is not None else 1) from error
+        raise UnreadableError(message, mark.line + 1 if mark is not None else 1) from error
     except yaml.YAMLError as error:
-        raise _UnreadableError(f"not valid YAML: {' '.join(str(error).split())}", 1) from error
+        raise UnreadableError(f"not valid YAML: {' '.join(str(error).split())}", 1) from error
 
 
 def _line(text: str, index: int) -> str:
@@ -220,16 +167,16 @@ class _Composer:
 
     def _open(self, event: yaml.CollectionStartEvent, line: int) -> None:
         if len(self._frames) >= MAX_DEPTH:
-            raise _UnreadableError(f"nested more than {MAX_DEPTH} levels deep", line)
+            raise UnreadableError(f"nested more than {MAX_DEPTH} levels deep", line)
         if event.tag not in (None, "!", _PREFIX + "map", _PREFIX + "seq"):
-            raise _UnreadableError(f"the tag {event.tag} is not understood; remove it", line)
+            raise UnreadableError(f"the tag {event.tag} is not understood; remove it", line)
         place = ""
         if self._frames:
             parent = self._frames[-1]
             if isinstance(parent.node, Sequence):
                 place = f"[{len(parent.node.items)}]"
             elif parent.key is None:
-                raise _UnreadableError("a key has to be a plain text", line)
+                raise UnreadableError("a key has to be a plain text", line)
             else:
                 place = parent.key
         node = Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line)
@@ -251,13 +198,13 @@ class _Composer:
 
     def _alias(self, name: str, line: int) -> Node:
         if any(frame.anchor == name for frame in self._frames):
-            raise _UnreadableError(f"the alias *{name} stands inside its own anchor &{name}", line)
+            raise UnreadableError(f"the alias *{name} stands inside its own anchor &{name}", line)
         if name not in self._anchors:
-            raise _UnreadableError(f"the alias *{name} has no anchor &{name} before it", line)
+            raise UnreadableError(f"the alias *{name} has no anchor &{name} before it", line)
         node = self._anchors[name]
         self._aliased += 1 if isinstance(node, Scalar) else node.size
         if self._aliased > MAX_ALIASED_NODES:
-            raise _UnreadableError(f"the document's aliases stand for more than {MAX_ALIASED_NODES} nodes", line)
+            raise UnreadableError(f"the document's aliases stand for more than {MAX_ALIASED_NODES} nodes", line)
         return node
 
     def _add(self, frame: _Frame, node: Node, line: int) -> None:
@@ -281,7 +228,7 @@ class _Composer:
 
     def _key(self, node: Node, line: int) -> str:
         if not isinstance(node, Scalar):
-            raise _UnreadableError("a key has to be a plain text", line)
+            raise UnreadableError("a key has to be a plain text", line)
         if isinstance(node.value, str):
             return node.value
         if isinstance(node.value, bool) or str(node.value) != node.text:
@@ -294,7 +241,7 @@ class _Composer:
         nodes = node.items if isinstance(node, Sequence) else [node]
         mappings = [each for each in nodes if isinstance(each, Mapping)]
         if len(mappings) != len(nodes):
-            raise _UnreadableError("the merge key << takes a mapping or a list of mappings", line)
+            raise UnreadableError("the merge key << takes a mapping or a list of mappings", line)
         return mappings
 
     def _path(self, key: str) -> str:
@@ -319,5 +266,5 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Scalar:
     if not fits.get(name, False):
         short = quoted(text if len(text) <= 60 else text[:57] + "...")
         problem = f"{short} is no {name}" if name in _TAGS else "the tag is not understood; remove it"
-        raise _UnreadableError(f"{tag.replace(_PREFIX, '!!')}: {problem}", line)
+        raise UnreadableError(f"{tag.replace(_PREFIX, '!!')}: {problem}", line)
     return Scalar(line, value, text)

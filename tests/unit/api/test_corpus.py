@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from minikubelet.api.decode import decode_file
-from minikubelet.api.documents import MAX_BYTES
+from minikubelet.api.manifest_text import MAX_BYTES
 
 CORPUS = Path(__file__).parent / "corpus"
 MANIFESTS = sorted(path for path in CORPUS.iterdir() if path.suffix in (".yaml", ".json"))
