@@ -33,11 +33,8 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
                 await services.volumes.setup(pod)
                 policy = _RETRY
                 await make_log_directory(pod, "", services.node)
-                await services.starts.acquire()
-            try:
+            async with handle.slot(services.starts):
                 await uncut(_run(pod, attempt, services), name=f"{pod.metadata.name} RunPodSandbox")
-            finally:
-                services.starts.release()
         except RuntimeUnavailableError:
             raise
         except VolumeError as error:

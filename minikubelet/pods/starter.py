@@ -23,7 +23,6 @@ from minikubelet.runtime.errors import ContainerRuntimeError, NameReservedError,
 from minikubelet.runtime.mapping import (
     ContainerInputs,
     HostnameError,
-    ImageFacts,
     VolumeNotFoundError,
     container_config,
     hosts_file,
@@ -77,15 +76,11 @@ class Starter:
             raise Abandoned
         try:
             async with handle.may_cut():
-                image = await self._services.images.ensure(pod, container)
-                config = await self._config(action, pod, container, image)
-                await self._services.starts.acquire()
-            try:
+                config = await self._config(action, pod, container)
+            async with handle.slot(self._services.starts):
                 container_id = await uncut(
                     self._create_and_start(action, pod, config, handle), name=f"{pod.metadata.name} {action.key} calls"
                 )
-            finally:
-                self._services.starts.release()
         except ImageError as failure:
             return partial(notes.start_failed, name=action.name, error=failure.error)
         except _StartFailedError as failure:
@@ -102,22 +97,24 @@ class Starter:
             restart_count=action.restart_count,
         )
 
-    async def _config(
-        self, action: StartContainer, pod: Pod, container: Container, image: ImageFacts
-    ) -> cri_pb2.ContainerConfig:
-        """Make the files that the container needs, and its message."""
+    async def _config(self, action: StartContainer, pod: Pod, container: Container) -> cri_pb2.ContainerConfig:
+        """See to the image, make the files that the container needs, and its message."""
         services, uid = self._services, pod.metadata.uid
         try:
             if self._volumes is None:
                 self._volumes = await services.volumes.setup(pod)
+            image, hosts, _ = await asyncio.gather(
+                services.images.ensure(pod, container),
+                self._hosts_file(pod),
+                make_log_directory(pod, container.name, services.node),
+            )
             inputs = ContainerInputs(
                 restart_count=action.restart_count,
                 image=image,
                 volumes=self._volumes,
-                hosts_file=await self._hosts_file(pod),
+                hosts_file=hosts,
                 termination_log=await services.volumes.termination_log(uid, container.name),
             )
-            await make_log_directory(pod, container.name, services.node)
             return container_config(pod, container, services.node, inputs)
         except (VolumeError, VolumeNotFoundError, HostnameError, OSError) as error:
             raise _StartFailedError("CreateContainerConfigError", str(error)) from error

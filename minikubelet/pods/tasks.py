@@ -60,3 +60,16 @@ class Handle:
         finally:
             self._may_cut = False
         self.check()
+
+    @asynccontextmanager
+    async def slot(self, slots: asyncio.Semaphore) -> AsyncIterator[None]:
+        """One of the slots, once it is free. Raises Abandoned while waiting for it."""
+        acquired = False
+        try:
+            async with self.may_cut():
+                await slots.acquire()
+                acquired = True
+            yield
+        finally:
+            if acquired:
+                slots.release()

@@ -71,6 +71,13 @@ class PrivateNode:
                 raise RuntimeError(f"minikubelet did not start; the end of its log:\n{tail}")
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        """The daemon's. Raises RuntimeError when it does not run."""
+        if self._daemon is None:
+            raise RuntimeError("the daemon does not run")
+        return self._daemon.pid
+
     def stop(self, sig: int = signal.SIGTERM) -> None:
         """End the daemon only; pods go on. SIGKILL is a crash."""
         daemon, self._daemon = self._daemon, None
