@@ -20,8 +20,11 @@ from pathlib import Path
 import grpc.aio
 import structlog
 
+from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
+from minikubelet.jobs.controller import JobController, Key, Manifest
+from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.images import ImagePuller
@@ -99,11 +102,23 @@ class Daemon:
         self._recorder = EventRecorder(clock=time.time)
         self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
         self._manager = PodManager(store=store, live=self._live)
+        self._jobs = JobController(
+            transact=store.durably,
+            runner=ManagedPods(self._manager, live=self._live, state=self._state),
+            node_name=config.node,
+        )
         self._first_read = asyncio.Event()
 
     async def serve(self, stop: asyncio.Event) -> None:
         config = self._config
-        remembered = await self._manager.load()
+        remembered = [
+            Remembered(file=it.file, uid=it.pod.metadata.uid, object=it.pod)
+            for it in await self._manager.load()
+            if it.file  # no manifest defines the others
+        ]
+        for manifest in await self._jobs.load():
+            uid = manifest.object.metadata.uid
+            remembered.append(Remembered(file=manifest.file, uid=uid, object=manifest.object))
         async with contextlib.AsyncExitStack() as stack:
             if config.read_only_port:
                 app = make_app(self._reporting.parts())
@@ -114,7 +129,7 @@ class Daemon:
             source = FolderSource(
                 config.static_pod_path,
                 functools.partial(decode_file, node_name=config.node, sidecar_containers=config.sidecar_containers),
-                remembered=[Remembered(file=it.file, uid=it.pod.metadata.uid, pod=it.pod) for it in remembered],
+                remembered=remembered,
                 check_frequency=config.file_check_frequency,
             )
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
@@ -134,6 +149,7 @@ class Daemon:
     def _wanted(self, desired: Desired) -> None:
         self._reporting.desired = desired
         self._manager.apply({key: Wanted(it.pod, it.file) for key, it in desired.pods.items()})
+        self._jobs.apply(jobs=_manifests(desired, Job), crons=_manifests(desired, CronJob))
         self._first_read.set()
 
     async def _run_pods(self) -> None:
@@ -142,7 +158,8 @@ class Daemon:
             notify("STATUS=running pods")
             for uid in self._state.uids():
                 self._manager.end_orphan(uid, pod=self._state.carried(uid))
-            await asyncio.Event().wait()
+            async with self._jobs.serve():
+                await asyncio.Event().wait()
 
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[Services]:
@@ -190,6 +207,14 @@ class Daemon:
             cluster_dns=config.cluster_dns,
             cluster_domain=config.cluster_domain,
         )
+
+
+def _manifests(desired: Desired, kind: type[Job | CronJob]) -> dict[Key, Manifest]:
+    return {
+        Key(key.namespace, key.name): Manifest(it.object, it.file)
+        for key, it in desired.objects.items()
+        if isinstance(it.object, kind)
+    }
 
 
 def read_resolv_conf(path: str) -> str | None:

@@ -81,8 +81,11 @@ class JobController:
         self._subscribers: list[Callable[[], None]] = []
 
     # ---- the daemon's side -----------------------------------------------------------
-    async def load(self) -> None:
-        """Take up what the books say, and claim the pods of Jobs, so that nobody ends them as unknown."""
+    async def load(self) -> list[Manifest]:
+        """Take up what the books say, and claim the pods of Jobs, so that nobody ends them as unknown.
+
+        Returns the manifests that were in force when the daemon ended.
+        """
         found = await self._services.transact(books.load)
         for text in found.unreadable:
             log.error("a row of the Jobs' books cannot be read; it is left out", row=text)
@@ -98,6 +101,9 @@ class JobController:
             worker.claim_pods()
         for cron in found.crons:
             self._crons[_key(cron)] = self._cron_worker(cron)
+        staying = (JobState.CURRENT, JobState.EXPIRED, JobState.TOMBSTONE)
+        jobs = [Manifest(job.job, job.file) for job in found.jobs if not job.owner and job.state in staying]
+        return jobs + [Manifest(cron.cron, cron.file) for cron in found.crons if not cron.removed]
 
     def apply(self, *, jobs: Mapping[Key, Manifest], crons: Mapping[Key, Manifest]) -> None:
         """Make these the wanted ones."""

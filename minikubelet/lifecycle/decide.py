@@ -25,7 +25,7 @@ from minikubelet.lifecycle.clean import (
     stop_sandboxes,
 )
 from minikubelet.lifecycle.draft import Draft
-from minikubelet.lifecycle.memory import Memory, StopCause, Stopping
+from minikubelet.lifecycle.memory import PASSING, Memory, StopCause, Stopping
 from minikubelet.lifecycle.plan import plan
 from minikubelet.lifecycle.records import Observed
 from minikubelet.lifecycle.restart import restart_all_triggers
@@ -36,7 +36,6 @@ from minikubelet.lifecycle.stop import begin, drive_kills, drive_stop, kill, kil
 from minikubelet.lifecycle.view import alive
 
 _SANDBOX = "sandbox"  # the key of CreateSandbox
-_PASSING = (StopCause.SANDBOX, StopCause.RESTART_ALL)  # the pod goes on after these
 
 
 def decide(
@@ -78,7 +77,7 @@ def _cause(draft: Draft) -> StopCause | None:
 def _watch_deadline(draft: Draft) -> None:
     """LC 10.5.2. A pod that ends already, for whatever reason, is not failed by its deadline any more."""
     seconds = draft.pod.spec.active_deadline_seconds
-    if seconds is None or _cause(draft) not in (None, *_PASSING):
+    if seconds is None or _cause(draft) not in (None, *PASSING):
         return
     due = draft.memory.accepted_at + seconds
     if draft.now >= due:

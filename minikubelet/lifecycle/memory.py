@@ -76,11 +76,16 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 class StopCause(enum.Enum):
     REMOVED = "Removed"  # the manifest is gone or replaced
+    ENDED = "Ended"  # the pod's owner or the node wants it to end, and to stay as it is then
     COMPLETED = "Completed"  # no regular container is left to run (lifecycle.md 9)
     INIT_FAILED = "InitFailed"
     DEADLINE = "DeadlineExceeded"
     SANDBOX = "SandboxChanged"  # stop, then create a new sandbox (lifecycle.md 3.2)
     RESTART_ALL = "RestartAllContainers"  # lifecycle.md 5.4: kill and remove everything, keep the sandbox
+
+
+#: The pod goes on after these.
+PASSING = frozenset({StopCause.SANDBOX, StopCause.RESTART_ALL})
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 from minikubelet.api.pod import Container, Pod, is_sidecar
 from minikubelet.api.status import ContainerStatus, StateTerminated
 from minikubelet.lifecycle.final import Statuses
-from minikubelet.lifecycle.memory import Memory, StopCause
+from minikubelet.lifecycle.memory import PASSING, Memory
 from minikubelet.lifecycle.records import Observed
 from minikubelet.lifecycle.restart import restarts_after
 from minikubelet.lifecycle.view import active, bare_id
@@ -52,7 +52,7 @@ def phase(pod: Pod, found: Statuses, observed: Observed, memory: Memory) -> str:
 
 def ends(memory: Memory) -> bool:
     """Whether the pod is on its way to its end, so that its phase may become final."""
-    return memory.stopping is not None and memory.stopping.cause not in (StopCause.SANDBOX, StopCause.RESTART_ALL)
+    return memory.stopping is not None and memory.stopping.cause not in PASSING
 
 
 def forced_phase(mains: tuple[ContainerStatus, ...]) -> str:

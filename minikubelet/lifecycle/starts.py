@@ -57,6 +57,10 @@ def _hook_state(draft: Draft, record: ObservedContainer) -> HookState | None:
     return draft.memory.post_start.get(record.id)
 
 
+#: Causes of a stop during which mains may still run.
+_FROM_OUTSIDE = frozenset({StopCause.REMOVED, StopCause.ENDED, StopCause.DEADLINE})
+
+
 def restart_sidecars(draft: Draft) -> None:
     """While regular containers still terminate, a sidecar that dies is started again (KEP-753, README 6).
 
@@ -64,7 +68,7 @@ def restart_sidecars(draft: Draft) -> None:
     """
     stopping = draft.memory.stopping
     sandbox = draft.observed.ready_sandbox()
-    if stopping is None or stopping.cause not in (StopCause.REMOVED, StopCause.DEADLINE) or sandbox is None:
+    if stopping is None or stopping.cause not in _FROM_OUTSIDE or sandbox is None:
         return
     mains = [draft.observed.newest(container.name) for container in draft.pod.spec.containers]
     overdue = draft.now >= stopping.began + stopping.grace

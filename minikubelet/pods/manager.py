@@ -45,6 +45,8 @@ class PodManager:
         self._live = live
         self._workers: dict[str, PodWorker] = {}  # by uid
         self._wanted: dict[str, Wanted] | None = None  # by namespace/name; None: not known yet
+        self._owned: dict[str, Wanted] = {}  # pods that no manifest defines, by namespace/name
+        self._owned_keys: dict[str, str] = {}  # of those, by uid
         #: What the store remembered of pods that no worker has taken up yet, by uid.
         self._remembered: dict[str, tuple[Wanted, Memory]] = {}
         self._services: Services | None = None
@@ -84,6 +86,41 @@ class PodManager:
         self._wanted = dict(wanted)
         self._reconcile()
 
+    # ---- pods of Jobs ---------------------------------------------------------------
+    def want(self, pod: Pod) -> None:
+        """Run a pod that no manifest defines, until `unwant`; one that is known already goes on."""
+        key, uid = key_of(pod.metadata), pod.metadata.uid
+        if uid in self._owned_keys:
+            return
+        self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
+        if self._tasks is None or self._wanted is None:
+            if self._live.get(uid) is None:
+                self._list(pod, None)
+        else:
+            self._begin_when_free(key)
+
+    def unwant(self, uid: str) -> None:
+        """End such a pod in order; then nothing of it stays."""
+        if (key := self._owned_keys.pop(uid, None)) is not None:
+            del self._owned[key]
+        if worker := self._workers.get(uid):
+            worker.remove()
+        elif uid not in self._remembered:
+            self._live.remove(uid)
+
+    def end(self, uid: str) -> None:
+        """End a pod in order, and keep what it leaves: its status, records and logs."""
+        if worker := self._workers.get(uid):
+            worker.end()
+
+    def knows(self, uid: str) -> bool:
+        return uid in self._workers or uid in self._remembered
+
+    async def looked_at(self, uid: str) -> None:
+        """Until the pod, if it runs here, has been looked at in the runtime since the daemon began."""
+        if worker := self._workers.get(uid):
+            await worker.looked.wait()
+
     def _reconcile(self) -> None:
         if self._wanted is None:
             return
@@ -92,7 +129,7 @@ class PodManager:
                 if self._live.get(it.pod.metadata.uid) is None:
                     self._list(it.pod, None)
             return
-        uids = {it.pod.metadata.uid: it for it in self._wanted.values()}
+        uids = {it.pod.metadata.uid: it for it in (*self._owned.values(), *self._wanted.values())}
         remembered, self._remembered = self._remembered, {}
         for uid, (stored, memory) in remembered.items():
             self._begin(uids.get(uid, stored), memory)
@@ -101,11 +138,10 @@ class PodManager:
                 worker.remove()
             elif not worker.removing:
                 worker.update(uids[uid].pod, file=uids[uid].file)
-        for key in self._wanted:
+        for key in {**self._owned, **self._wanted}:
             self._begin_when_free(key)
-        waiting = {it.pod.metadata.uid for it in self._wanted.values()}
         for pod in self._live.all():
-            if pod.metadata.uid not in self._workers and pod.metadata.uid not in waiting:
+            if pod.metadata.uid not in self._workers and pod.metadata.uid not in uids:
                 self._live.remove(pod.metadata.uid)  # it was waiting for an older one to go, and is not wanted any more
 
     def _list(self, pod: Pod, status: PodStatus | None) -> None:
@@ -121,7 +157,7 @@ class PodManager:
         self._workers[uid].remove()
 
     def _begin_when_free(self, key: str) -> None:
-        wanted = self._wanted.get(key) if self._wanted is not None else None
+        wanted = (self._wanted or {}).get(key) or self._owned.get(key)
         if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
         if any(key_of(worker.pod.metadata) == key for worker in self._workers.values()):

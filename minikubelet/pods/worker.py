@@ -18,7 +18,7 @@ from minikubelet.api.status import HostIP, PodIP, PodStatus
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
 from minikubelet.lifecycle.decide import decide
-from minikubelet.lifecycle.memory import Memory, ProbeResult, StopCause
+from minikubelet.lifecycle.memory import PASSING, Memory, ProbeResult, StopCause
 from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.lifecycle.records import Observed
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
@@ -48,6 +48,8 @@ class PodWorker:
         self.file = file
         self.memory = memory
         self._services = services
+        #: It has been decided about with a fresh look at the runtime, or is gone.
+        self.looked = asyncio.Event()
         self._executor = Executor(services)
         self._wake = asyncio.Event()
         self._handles: dict[str, Handle] = {}
@@ -83,6 +85,14 @@ class PodWorker:
             self._abandon()
             self.wake()
 
+    def end(self) -> None:
+        """End the pod in order; its status, records and logs stay."""
+        if self.memory.stopping is None or self.memory.stopping.cause in PASSING:
+            self._log.info("pod is being ended")
+            self.memory = notes.request_stop(self.memory, pod=self.pod, cause=StopCause.ENDED, now=self._now())
+            self._abandon()
+            self.wake()
+
     async def run(self) -> None:
         """Until the pod has been removed. A cancellation leaves its containers as they are."""
         async with asyncio.TaskGroup() as tasks:
@@ -91,6 +101,7 @@ class PodWorker:
                 await self._live(tasks, probing)
             finally:
                 probing.stop()
+                self.looked.set()
 
     async def _live(self, tasks: asyncio.TaskGroup, probing: Probing) -> None:
         state = self._services.state
@@ -126,6 +137,7 @@ class PodWorker:
             self._services.recorder.event(self.pod, event)
         self._publish(decision.status)
         self._save()
+        self.looked.set()
         return decision
 
     async def _sleep(self, wake_at: float | None) -> None:

@@ -71,11 +71,11 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remembered(NamedTuple):
-    """A pod that was in force when the daemon ended, as the store kept it."""
+    """An object that was in force when the daemon ended, as the store kept it. `uid` as its manifest has it."""
 
     file: str
     uid: str
-    pod: Pod
+    object: Any
 
 
 class Trouble(enum.Enum):

@@ -22,6 +22,7 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from minikubelet.store.durable import DurableTransactions
 from minikubelet.store.schema import migrate
 
 log = structlog.get_logger(__name__)
@@ -43,6 +44,8 @@ class Store:
         self._thread = thread
         self._queue: dict[str, StoredPod | None] = {}  # by uid; None: delete
         self._wake = asyncio.Event()
+        #: For what must survive a power cut.
+        self.durably = DurableTransactions(connection, thread)
 
     async def load_pods(self) -> list[StoredPod]:
         def read() -> list[StoredPod]:
@@ -100,6 +103,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
         _check(connection)
         migrate(connection, path=str(path))
     except BaseException:
