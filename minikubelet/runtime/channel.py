@@ -13,13 +13,14 @@ import grpc.aio
 NAMESPACE = (("containerd-namespace", "k8s.io"),)
 
 #: The daemon's limit is 16 MiB both ways, Python's own would be 4. All three back-off settings are needed for a quick
-#: reconnect (CD 11). No keepalive: containerd answers pings with GOAWAY, and a unix socket reports a dead peer at once.
+#: reconnect, and quick it must be: an exit that happened while containerd was down is told only once more (CD 11).
+#: No keepalive: containerd answers pings with GOAWAY, and a unix socket reports a dead peer at once.
 _OPTIONS = (
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.max_send_message_length", 16 << 20),
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.initial_reconnect_backoff_ms", 20),
+    ("grpc.min_reconnect_backoff_ms", 20),
+    ("grpc.max_reconnect_backoff_ms", 100),
     ("grpc.use_local_subchannel_pool", 1),
 )
 

@@ -40,9 +40,9 @@ TaskEvent = Started | Exited | OutOfMemory
 
 
 async def subscribe(channel: grpc.aio.Channel) -> AsyncIterator[TaskEvent]:
-    """Every event from now on; ends with AioRpcError when the daemon goes away."""
+    """Every event from now on, or from the moment containerd is there; ends with AioRpcError when it goes away."""
     request = events_pb2.SubscribeRequest(filters=[_FILTER])
-    async for envelope in events_pb2_grpc.EventsStub(channel).Subscribe(request):
+    async for envelope in events_pb2_grpc.EventsStub(channel).Subscribe(request, wait_for_ready=True):
         event = _decode(envelope)
         if event is not None:
             yield event

@@ -221,14 +221,14 @@ class RuntimeState:
             while True:
                 self._session = self._tasks.create_task(self._follow(), name="follow containerd")
                 await asyncio.wait([self._session])
-                self._connected.clear()
-                if not self._told_away:
-                    self._told_away = True
-                    error = "it does not answer" if self._session.cancelled() else self._session.result()
-                    log.warning(
-                        "containerd is away: pods run on, but nothing can be changed until it is back", error=error
-                    )
+                self._away("it does not answer" if self._session.cancelled() else self._session.result())
                 await asyncio.sleep(_RECONNECT)
+
+    def _away(self, reason: str) -> None:
+        self._connected.clear()
+        if not self._told_away:
+            self._told_away = True
+            log.warning("containerd is away: pods run on, but nothing can be changed until it is back", error=reason)
 
     async def _follow(self) -> str:
         """One connection, from subscription to loss; returns what ended it."""
@@ -237,7 +237,14 @@ class RuntimeState:
         try:
             async with asyncio.TaskGroup() as session:
                 session.create_task(self._receive(queue), name="receive containerd events")
-                await self.relist()
+                while True:
+                    try:
+                        await self.relist()
+                        break
+                    except RuntimeUnavailableError as error:
+                        # Down, or still loading CRI. The subscription stays, so as to be there before anything happens.
+                        self._away(str(error))
+                        await asyncio.sleep(_RECONNECT)
                 self._connected.set()
                 self._told_away = False
                 log.info("connected to containerd", pods=len(self._book.uids()))

@@ -132,14 +132,14 @@ async def test_containers_survive_a_restart_of_containerd_and_exits_meanwhile_ha
     own_bench: Bench, how: signal.Signals
 ) -> None:
     bench = own_bench
-    pod = bench.pod(sh("sleep 1; exit 7"), sh("exec sleep 60", name="other"))
+    pod = bench.pod(sh("sleep 0.7; exit 7"), sh("exec sleep 60", name="other"))
     sandbox = await bench.sandbox(pod)
     await bench.run(pod, sandbox)
     await bench.run(pod, sandbox, container=1)
     await asyncio.to_thread(bench.daemon.stop, sig=how)
     with pytest.raises(RuntimeUnavailableError):
         await bench.cri.version()
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(2)
     await asyncio.to_thread(bench.daemon.start)
     await bench.state.wait_connected()
     record = await exited(bench, pod.metadata.uid)
