@@ -59,6 +59,7 @@ class Play:
         for line in explanation:
             print(f"  {line}")
         print(flush=True)
+        self._let_read(3)
         self._zero = time.time()
 
     def drop(self, pod: Json) -> None:
@@ -77,6 +78,7 @@ class Play:
         for line in self.node.cli("get", "pods").splitlines():
             print(f"  {line}")
         print(flush=True)
+        self._let_read(2)
 
     def until(self, what: str, test: Callable[[], object], *, within: float = 30) -> None:
         """Tell what happens until `test` is true. Raises TimeoutError, and Interrupted after Ctrl-C."""
@@ -89,12 +91,18 @@ class Play:
             if done:
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {within:g} s for: {what}; the daemon's log is in {self.node.log}")
+                tail = "".join(self.node.log.read_text(errors="replace").splitlines(keepends=True)[-15:])
+                raise TimeoutError(f"waited {within:g} s for: {what}; the end of the daemon's log:\n{tail}")
             time.sleep(0.05)
 
     def pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         self.until("a moment", lambda: time.monotonic() > end, within=seconds + 10)
+
+    def _let_read(self, seconds: float) -> None:
+        """Whoever looks at a terminal reads slower than this goes."""
+        if sys.stdout.isatty():
+            self.pause(seconds)
 
     def tell(self) -> None:
         for at, who, text in sorted([*self._new_log_lines(), *self._new_events()]):
