@@ -14,10 +14,11 @@ import secrets
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 import grpc
 import grpc.aio
@@ -52,14 +53,13 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[str]:
 
     Loading the same archive again is harmless. The images are there for CRI a few milliseconds later.
     """
-    try:
-        tar = await asyncio.to_thread(_open, path)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise ArchiveError(f"{path}: cannot be read as a tar archive: {error}") from error
-    with tar:
+    with contextlib.ExitStack() as opened:
         try:
+            tar = await asyncio.to_thread(_open, path, opened)
             contents = await asyncio.to_thread(read_contents, tar)
-        except (tarfile.TarError, OSError, KeyError, ValueError, TypeError) as error:
+        except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            raise ArchiveError(f"{path}: cannot be read as a tar archive: {error}") from error
+        except (KeyError, ValueError, TypeError) as error:
             raise ArchiveError(f"{path}: damaged: {error!r}") from error
         except ArchiveError as error:
             raise ArchiveError(f"{path}: {error}") from error
@@ -73,17 +73,18 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[str]:
     return [image.name for image in contents.images]
 
 
-def _open(path: Path) -> tarfile.TarFile:
+def _open(path: Path, opened: contextlib.ExitStack) -> tarfile.TarFile:
     """Open the archive; a gzipped one is unpacked first, because its members are read out of order."""
-    with path.open("rb") as source:
-        if source.read(2) != b"\x1f\x8b":
-            return tarfile.open(path, "r:")  # the caller closes it
-        source.seek(0)
-        plain = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the tar that holds it
-        with gzip.open(source) as packed:
-            shutil.copyfileobj(packed, plain, _CHUNK)
-    plain.seek(0)
-    return tarfile.open(fileobj=plain, mode="r:")
+    source = opened.enter_context(path.open("rb"))
+    packed = source.read(2) == b"\x1f\x8b"
+    source.seek(0)
+    plain: IO[bytes] = source
+    if packed:
+        plain = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # the stack closes it
+        with gzip.open(source) as unpacked:
+            shutil.copyfileobj(unpacked, plain, _CHUNK)
+        plain.seek(0)
+    return opened.enter_context(tarfile.open(fileobj=plain, mode="r:"))
 
 
 @asynccontextmanager

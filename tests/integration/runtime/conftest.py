@@ -7,7 +7,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,13 @@ class Bench:
     def log(self, pod: Pod, container: str = "main", restart_count: int = 0) -> Path:
         meta = pod.metadata
         return self.node.log_dir / f"{meta.namespace}_{meta.name}_{meta.uid}" / container / f"{restart_count}.log"
+
+
+async def eventually(question: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
+    """Ask again and again, for what tells nobody when it changes."""
+    async with asyncio.timeout(seconds):
+        while not await question():  # noqa: ASYNC110
+            await asyncio.sleep(0.03)
 
 
 def sh(script: str, *, name: str = "main", **fields: Any) -> Container:

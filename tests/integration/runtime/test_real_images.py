@@ -1,0 +1,178 @@
+"""Archives into a real containerd, and what the start-up checks say of it in each condition."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from pathlib import Path
+
+import grpc.aio
+import pytest
+
+from minikubelet.runtime.archive import ArchiveError
+from minikubelet.runtime.channel import connect
+from minikubelet.runtime.checks import Finding, inspect, look
+from tests.integration.runtime.conftest import Bench, eventually, sh
+from tests.support.containerd import PrivateContainerd
+from tests.support.images import PAUSE_NAME, Image, write_archive, write_docker_archive
+
+pytestmark = pytest.mark.containerd
+
+
+def _image(tag: str) -> Image:
+    return Image(names=(f"docker.io/library/loaded:{tag}",), files={"mark": tag.encode()})
+
+
+async def _runs(bench: Bench, image: str, mark: str) -> None:
+    """The image is really there: a container of it runs, and finds the file."""
+    pod = bench.pod(sh("cat /mark > /dev/termination-log; exec sleep 60", image=image))
+    container = await bench.run(pod, await bench.sandbox(pod))
+    assert (await bench.cri.exec_sync(container, ["cat", "/mark"])).stdout.decode() == mark
+
+
+async def test_an_oci_layout_is_loaded_and_runs(bench: Bench, tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "a.tar", [_image("oci")])
+    assert await bench.images.import_archive(archive) == ["docker.io/library/loaded:oci"]
+    await _runs(bench, "loaded:oci", "oci")
+    assert await bench.images.import_archive(archive) == ["docker.io/library/loaded:oci"]
+
+
+async def test_gzipped_layers_of_many_messages_are_loaded(bench: Bench, tmp_path: Path) -> None:
+    image = Image(names=("docker.io/library/loaded:gz",), files={"mark": b"gz"}, padding=3 << 20)
+    plain = write_archive(tmp_path / "plain.tar", [image])
+    await bench.images.import_archive(plain)
+    await _runs(bench, "loaded:gz", "gz")
+    await bench.images.import_archive(write_archive(tmp_path / "a.tar", [_image("gz2")], compress=True))
+    await _runs(bench, "loaded:gz2", "gz2")
+
+
+async def test_a_docker_archive_is_loaded_and_runs_gzipped_or_not(bench: Bench, tmp_path: Path) -> None:
+    archive = write_docker_archive(tmp_path / "a.tar", _image("docker"))
+    assert await bench.images.import_archive(archive) == ["docker.io/library/loaded:docker"]
+    await _runs(bench, "loaded:docker", "docker")
+    packed = tmp_path / "b.tar.gz"
+    packed.write_bytes(gzip.compress(write_docker_archive(tmp_path / "b.tar", _image("packed")).read_bytes(), 1))
+    assert await bench.images.import_archive(packed) == ["docker.io/library/loaded:packed"]
+    await _runs(bench, "loaded:packed", "packed")
+
+
+async def test_a_name_moves_to_the_image_loaded_last(bench: Bench, tmp_path: Path) -> None:
+    names = ("docker.io/library/moving:1",)
+    first = Image(names=names, files={"mark": b"1"})
+    await bench.images.import_archive(write_archive(tmp_path / "1.tar", [first]))
+    before = await bench.images.status("moving:1")
+    await bench.images.import_archive(write_archive(tmp_path / "2.tar", [Image(names=names, files={"mark": b"2"})]))
+    after = await bench.images.status("moving:1")
+    assert before is not None
+    assert after is not None
+    assert before.id != after.id
+    await bench.images.remove("moving:1")
+    assert await bench.images.status("moving:1") is None
+
+
+async def test_a_damaged_layer_is_told_and_does_not_spoil_the_next_try(own_bench: Bench, tmp_path: Path) -> None:
+    image = Image(names=("docker.io/library/damaged:1",), files={"mark": b"x"}, padding=1 << 20)
+    good = write_archive(tmp_path / "good.tar", [image])
+    data = bytearray(good.read_bytes())
+    # In the padding of the layer, whose zeros make up most of the file.
+    where = data.index(bytes(1 << 20)) + (1 << 19)
+    data[where] = 1
+    bad = tmp_path / "bad.tar"
+    bad.write_bytes(data)
+    for _ in range(2):
+        with pytest.raises(ArchiveError, match="is damaged"):
+            await own_bench.images.import_archive(bad)
+    assert await own_bench.images.import_archive(good) == ["docker.io/library/damaged:1"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no tar at all" * 100, b"\x1f\x8bbroken"], ids=["empty", "text", "bad gzip"])
+async def test_what_is_no_archive_is_told(bench: Bench, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "x.tar"
+    file.write_bytes(content)
+    with pytest.raises(ArchiveError, match=str(file)):
+        await bench.images.import_archive(file)
+    with pytest.raises(ArchiveError, match="No such file"):
+        await bench.images.import_archive(tmp_path / "missing.tar")
+
+
+async def test_a_pull_without_a_registry_fails_in_the_runtimes_words(bench: Bench) -> None:
+    with pytest.raises(Exception, match=r"minikubelet\.invalid"):
+        await bench.images.pull("minikubelet.invalid/no:1")
+
+
+async def test_images_and_their_file_system_are_listed(bench: Bench) -> None:
+    names = [name for image in await bench.images.list_images() for name in image.repo_tags]
+    assert PAUSE_NAME in names
+    usage = (await bench.images.filesystem())[0]
+    assert usage.fs_id.mountpoint.startswith(str(bench.daemon.base))
+
+
+async def test_a_healthy_runtime_has_nothing_to_say(bench: Bench) -> None:
+    report = await look(bench.channel, endpoint=str(bench.daemon.socket))
+    assert report.facts is not None
+    assert report.findings == ()
+    assert report.facts.name == "containerd"
+    assert report.facts.systemd_cgroups is False
+    assert report.facts.sandbox_image in {PAUSE_NAME, ""}
+    assert report.facts.cni_conf_dir == str(bench.daemon.cni_conf_dir)
+    assert report.facts.cni_bin_dirs
+
+
+async def test_each_trouble_is_told_with_its_remedy_until_it_is_mended(tmp_path: Path) -> None:
+    daemon = PrivateContainerd(cni=False)
+    told: list[tuple[Finding, ...]] = []
+    try:
+        async with connect(daemon.socket) as channel:
+            waiting = asyncio.create_task(
+                inspect(channel, endpoint=f"unix://{daemon.socket}", tell=told.append), name="inspect"
+            )
+            await asyncio.sleep(0.3)
+            assert "does not exist" in told[-1][0].problem
+            await asyncio.to_thread(daemon.start)
+            async with asyncio.timeout(10):
+                facts = await waiting
+            assert facts.version
+            problems = " ".join(finding.problem for finding in told[-1])
+            assert "there is no pod network" in problems
+            await asyncio.to_thread(daemon.write_cni, extra={"type": "nosuch"})
+            await eventually(lambda: _is_told("CNI plugins nosuch", channel, daemon))
+            await asyncio.to_thread(daemon.stop, sig=9)
+            assert await _is_told("nothing listens on", channel, daemon)
+    finally:
+        await asyncio.to_thread(daemon.destroy)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        pytest.param(
+            "version = 2\n",
+            'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n',
+            "containerd's CRI plugin is turned off",
+            id="disabled",
+        ),
+        pytest.param(
+            'default_runtime_name = "runc"',
+            'default_runtime_name = "runc"\n    snapshotter = "nosuch"',
+            "failed to load: ",
+            id="broken",
+        ),
+    ],
+)
+async def test_a_cri_plugin_that_is_not_there_is_told(old: str, new: str, problem: str) -> None:
+    daemon = PrivateContainerd()
+    config = daemon.base / "config.toml"
+    config.write_text(config.read_text().replace(old, new))
+    try:
+        await asyncio.to_thread(daemon.start, wait=False)
+        async with connect(daemon.socket) as channel:
+            await eventually(lambda: _is_told(problem, channel, daemon))
+    finally:
+        await asyncio.to_thread(daemon.stop)
+        config.write_text(config.read_text().replace(new, old))
+        await asyncio.to_thread(daemon.destroy)
+
+
+async def _is_told(problem: str, channel: grpc.aio.Channel, daemon: PrivateContainerd) -> bool:
+    report = await look(channel, endpoint=str(daemon.socket))
+    return any(problem in finding.problem for finding in report.findings)
