@@ -22,7 +22,9 @@ def absorb(draft: Draft) -> None:
     done = {key: set(names) for key, names in memory.init_done.items()}
     post_start, errors = dict(memory.post_start), dict(memory.start_errors)
     for record in observed.containers:
-        counts[record.name] = max(counts.get(record.name, 0), record.restart_count)
+        # A start that has not come back may yet turn out never to have been one: it is counted when it has.
+        if record.state is not RecordState.CREATED and not starting(memory, record.name):
+            counts[record.name] = max(counts.get(record.name, 0), record.restart_count)
     for entry in draft.pod.spec.init_containers:
         completed = active(observed, entry.name)
         if (

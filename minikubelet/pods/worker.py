@@ -161,7 +161,7 @@ class PodWorker:
         except Abandoned:
             self._log.info("abandoned, the pod is being stopped", action=action.key)
         except RuntimeUnavailableError:
-            await self._services.state.lost()
+            await self._look_again()
         except (ContainerRuntimeError, OSError) as error:
             delay = self._retries[action.key] = min(self._retries.get(action.key, _RETRY_FIRST / 2) * 2, _RETRY_MAX)
             self._log.warning(
@@ -173,6 +173,17 @@ class PodWorker:
             memory = self.memory if note is None else note(self.memory)
             self.memory = notes.action_finished(memory, action.key)
             self.wake()
+
+    async def _look_again(self) -> None:
+        """A call's answer was lost: what became of it is only known when the runtime is back and was asked."""
+        while True:
+            await self._services.state.lost()
+            try:
+                await self._services.state.relist(self.uid)
+            except ContainerRuntimeError as error:
+                self._log.info("containerd does not answer yet", error=str(error))
+            else:
+                return
 
     def _abandon(self) -> None:
         for handle in self._handles.values():

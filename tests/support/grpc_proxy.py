@@ -38,9 +38,10 @@ class GRPCProxy(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
         self.hook: Hook | None = None
         self._channel: grpc.aio.Channel | None = None
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
         method = handler_call_details.method
-        metadata = tuple((k, v) for k, v in handler_call_details.invocation_metadata if k == "containerd-namespace")
+        given = handler_call_details.invocation_metadata
+        metadata = tuple((k, str(v)) for k, v in given if k == "containerd-namespace")
 
         async def pass_on(
             requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]

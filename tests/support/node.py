@@ -26,9 +26,13 @@ _MINIKUBELET = Path(sys.executable).with_name("minikubelet")
 class PrivateNode:
     """`base` as for PrivateContainerd. The daemon's log is `log`, manifests go to `manifests`, /pods is below `url`."""
 
-    def __init__(self, base: Path | None = None, *, containerd: str = "containerd") -> None:
+    def __init__(
+        self, base: Path | None = None, *, containerd: str = "containerd", endpoint: Path | None = None
+    ) -> None:
+        """`endpoint`: a socket for the daemon other than containerd's own, relative to the node's folder."""
         self.containerd = PrivateContainerd(base, binary=containerd)
         self.base = self.containerd.base
+        self.endpoint = self.base / endpoint if endpoint else self.containerd.socket
         self.manifests = self.base / "manifests"
         #: Containers' logs: POD/CONTAINER/ATTEMPT.log.
         self.logs = self.base / "logs"
@@ -50,7 +54,7 @@ class PrivateNode:
     def ctr(self, *arguments: str) -> str:
         client = self.containerd.binary.with_name("ctr")
         command = [str(client), "--address", str(self.containerd.socket), "--namespace", "k8s.io", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
         if done.returncode != 0:
             raise RuntimeError(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
@@ -100,8 +104,10 @@ class PrivateNode:
         command = [str(_MINIKUBELET), *arguments]
         environment = {**os.environ, "MINIKUBELET_SERVER": self.url}
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, env=environment
-        )
+            command,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
         return done.stdout
 
     def destroy(self) -> None:
@@ -137,7 +143,7 @@ kind: MinikubeletConfiguration
 staticPodPath: {self.manifests}
 rootDir: {self.base}/minikubelet
 podLogsDir: {self.logs}
-containerRuntimeEndpoint: unix://{self.containerd.socket}
+containerRuntimeEndpoint: unix://{self.endpoint}
 readOnlyPort: {self.port}
 cgroupRoot: {self.containerd.cgroup_root}
 """)
