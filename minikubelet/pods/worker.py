@@ -28,6 +28,7 @@ from minikubelet.pods.services import Services
 from minikubelet.pods.starter import half_made
 from minikubelet.pods.tasks import Abandoned, Handle
 from minikubelet.pods.times import rfc3339, rfc3339_nano
+from minikubelet.pods.volumes import VolumeError
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.store.database import StoredPod
 
@@ -38,6 +39,8 @@ _ABANDONABLE = CreateSandbox | StartContainer | RunPostStart
 _RETRY_FIRST, _RETRY_MAX = 0.5, 10.0
 #: The longest sleep with a moment in view: a clock that was set meanwhile is noticed after that.
 _LONGEST_SLEEP = 30.0
+#: Seconds until volumes that were busy are tried again.
+_GIVE_BACK_RETRY = 5.0
 
 
 class PodWorker:
@@ -118,14 +121,23 @@ class PodWorker:
             probing.follow(self.pod, observed=observed, memory=self.memory)
             for action in decision.actions:
                 self._start(tasks, action)
-            if decision.finished:
-                if self.removing:
-                    await clean_up_pod(self.pod, self._services)
+            wake_at = decision.wake_at
+            if decision.finished and (self.removing or not released):
+                released = await self._give_back()
+                if released and self.removing:
                     break
-                if not released:
-                    await release_pod(self.pod, self._services)
-                    released = True
-            await self._sleep(decision.wake_at)
+                wake_at = wake_at if released else self._now() + _GIVE_BACK_RETRY
+            await self._sleep(wake_at)
+
+    async def _give_back(self) -> bool:
+        """Nothing runs any more: volumes and the cgroup go, and the rest if the pod goes. False: try again later."""
+        give_back = clean_up_pod if self.removing else release_pod
+        try:
+            await give_back(self.pod, self._services)
+        except (VolumeError, OSError) as error:
+            self._log.warning("something of the pod is still in use", error=str(error), seconds=_GIVE_BACK_RETRY)
+            return False
+        return True
 
     def _decide(self, observed: Observed) -> Decision:
         was_stopping = self.memory.stopping is not None
@@ -197,6 +209,10 @@ class PodWorker:
                 self._services.state.note_removed(container_id)
             except RuntimeUnavailableError:
                 await self._services.state.lost()
+                return
+            except ContainerRuntimeError as error:
+                self._log.warning("what a cut start has left cannot be removed yet", error=str(error))
+                await self._sleep(self._now() + _RETRY_FIRST)
                 return
 
     def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
