@@ -266,6 +266,9 @@ def main() -> int:
     except (TimeoutError, RuntimeError) as error:
         print(f"\nThe demo did not go as it should: {error}", file=sys.stderr)
     finally:
+        # Not to be disturbed: also what this starts ignores Ctrl-C from here on.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         node.destroy()
         left = node.leftovers()
         print(
