@@ -7,6 +7,7 @@ The stubs go to minikubelet/runtime/pb/, which git ignores. After a change in pr
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shutil
 import subprocess
 import sys
@@ -69,10 +70,13 @@ class StubsHook(BuildHookInterface[Any]):
     """hatchling's side of it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        generate(Path(self.root))
+        stubs = generate(Path(self.root))
         # Generated code refuses to run on libraries older than its generator.
-        for runtime, generator in (("grpcio", "grpcio-tools"),):
-            build_data["dependencies"].append(f"{runtime}>={importlib.metadata.version(generator)}")
+        generator = re.search(r"^# Protobuf Python Version: (\S+)$", (stubs / "cri_pb2.py").read_text(), re.MULTILINE)
+        if generator is None:
+            raise SystemExit("the generated stubs do not say which protobuf they need")
+        grpcio = importlib.metadata.version("grpcio-tools")
+        build_data["dependencies"] += [f"grpcio>={grpcio}", f"protobuf>={generator[1]}"]
 
 
 if __name__ == "__main__":
