@@ -45,12 +45,15 @@ def start_containers(draft: Draft, plan: Plan) -> None:
 
 
 def _busy(draft: Draft, container: Container) -> bool:
-    """Its start, or its postStart hook, has not ended: the next regular container waits (LC 5.1, README 3)."""
-    record = draft.observed.newest(container.name)
-    pending = (
-        record is not None and record.state is RecordState.RUNNING and _hook_state(draft, record) is HookState.PENDING
-    )
-    return pending or starting(draft.memory, container.name)
+    """Its first start, or the hook of it, has not ended: the next regular container waits (LC 5.1, README 3).
+
+    A restart holds nothing back: it would make others wait for a pull or a hook they have already waited for.
+    """
+    records = [r for r in draft.observed.containers if r.name == container.name]
+    if any(r.state is RecordState.EXITED and r.sandbox_id == draft.observed.sandboxes[0].id for r in records):
+        return False
+    pending = bool(records) and records[0].state is RecordState.RUNNING and _hook_state(draft, records[0])
+    return pending is HookState.PENDING or starting(draft.memory, container.name)
 
 
 def _hook_state(draft: Draft, record: ObservedContainer) -> HookState | None:

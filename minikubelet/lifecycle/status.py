@@ -152,11 +152,15 @@ def _from_records(
             count = old.restart_count + 1
     elif record.state is RecordState.EXITED:
         state = terminated(record, share=share)
-    elif record.state is RecordState.UNKNOWN and old.state.running is not None:
+    elif record.state is RecordState.CREATED:
+        state = ContainerState(waiting=StateWaiting(message="created, but not started"))
+    elif old.state.running is not None:
         state = _without_record(_UNKNOWN, _GONE, container_id=container_id)
         count = old.restart_count + 1
+    elif old.state.terminated is not None and old.container_id == container_id:
+        state = old.state
     else:
-        state = ContainerState(waiting=StateWaiting())
+        state = ContainerState(waiting=StateWaiting(message="the runtime does not know its state"))
     earlier = next((other for other in shown[1:] if other.state is RecordState.EXITED), None)
     if earlier is not None:
         last = terminated(earlier, share=share)

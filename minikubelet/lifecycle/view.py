@@ -84,9 +84,7 @@ def results(memory: Memory, container_id: str) -> ProbeResults:
 
 
 def started_up(container: Container, record: ObservedContainer, memory: Memory) -> bool:
-    """PH 5: running, and its startup probe has succeeded or there is none."""
-    if record.state is not RecordState.RUNNING:
-        return False
+    """PH 5: whether the startup probe of a running container has succeeded, or there is none."""
     return container.startup_probe is None or results(memory, record.id).startup is ProbeResult.SUCCESS
 
 

@@ -44,9 +44,8 @@ def _gate(pod: Pod, container: Container, observed: Observed, memory: Memory) ->
                 return f"waiting for the postStart hook of sidecar {entry.name}"
         elif record.state is not RecordState.EXITED or failed(record):
             return f"waiting for init container {entry.name} to complete"
-    for earlier in pod.spec.containers:
-        if earlier.name == container.name:
-            return None
+    mains = pod.spec.containers
+    for earlier in mains[: mains.index(container)]:
         record = observed.newest(earlier.name)
         if starting(memory, earlier.name):
             return f"waiting for container {earlier.name} to be started"
