@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -33,7 +33,7 @@ async def run_sandbox(
     cri: CRIClient, config: cri_pb2.PodSandboxConfig, *, removed: Callable[[str], None], handler: str = ""
 ) -> str:
     """Make a sandbox; its id. A whole one of the same name is adopted, a broken one removed; with the name taken for
-    good a higher attempt number than the config's is used.
+    good (or by somebody else, D-7) a higher attempt number than the config's is used.
 
     Raises ContainerRuntimeError with the runtime's words; what the failure left behind is removed as far as possible.
     """
@@ -44,10 +44,15 @@ async def run_sandbox(
         try:
             return await cri.run_pod_sandbox(wanted, handler=handler)
         except NameReservedError as error:
-            if await _is_whole(cri, error.holder, wanted):
-                log.info("took over a sandbox whose making had been cut short", sandbox=error.holder)
-                return error.holder
-            if not await _make_way(cri, error.holder, removed=removed) or time.monotonic() > deadline:
+            holder = await _sandbox(cri, error.holder)
+            if (
+                holder is not None
+                and holder.state == cri_pb2.SANDBOX_READY
+                and holder.annotations == wanted.annotations
+            ):
+                log.info("took over a sandbox whose making had been cut short", sandbox=holder.id)
+                return holder.id
+            if not await _make_way(cri, holder, wanted, removed=removed) or time.monotonic() > deadline:
                 wanted.metadata.attempt += 1
                 deadline = time.monotonic() + _PATIENCE
         except RuntimeUnavailableError:
@@ -67,46 +72,55 @@ async def create_container(
 ) -> str:
     """Make a container; its id. One of that name that a lost reply has left is removed first: it never ran.
 
-    Raises NameReservedError: a container that has run has the name; RuntimeState should look through the pod.
+    Raises NameReservedError: a container that has run, or is not ours, has the name.
     """
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             return await cri.create_container(sandbox_id, config, sandbox_config=sandbox_config)
         except NameReservedError as error:
-            state = await _container_state(cri, error.holder)
-            if state == cri_pb2.CONTAINER_CREATED:
-                await cri.remove_container(error.holder)
-                removed(error.holder)
-            elif state is not None or time.monotonic() > deadline:
+            try:
+                holder = await cri.container_status(error.holder)
+            except NotFoundError:
+                # Being made or unmade: not known, but the name is taken.
+                if time.monotonic() > deadline:
+                    raise error from None
+                await asyncio.sleep(_STEP)
+                continue
+            if holder.state != cri_pb2.CONTAINER_CREATED or not _same_owner(holder.annotations, config.annotations):
                 raise
-            else:
-                await asyncio.sleep(_STEP)  # being made: not listed, but the name is taken
+            await cri.remove_container(holder.id)
+            removed(holder.id)
 
 
-async def _is_whole(cri: CRIClient, sandbox_id: str, config: cri_pb2.PodSandboxConfig) -> bool:
-    """Whether it is what we want to make: ready, and of the same pod and daemon."""
+async def _sandbox(cri: CRIClient, sandbox_id: str) -> cri_pb2.PodSandboxStatus | None:
     try:
-        status = (await cri.pod_sandbox_status(sandbox_id)).status
+        return (await cri.pod_sandbox_status(sandbox_id)).status
     except NotFoundError:
-        return False
-    return status.state == cri_pb2.SANDBOX_READY and status.annotations == config.annotations
+        return None
 
 
-async def _make_way(cri: CRIClient, sandbox_id: str, *, removed: Callable[[str], None]) -> bool:
+async def _make_way(
+    cri: CRIClient,
+    holder: cri_pb2.PodSandboxStatus | None,
+    config: cri_pb2.PodSandboxConfig,
+    *,
+    removed: Callable[[str], None],
+) -> bool:
     """Remove what has our name, or give it a moment if it is just being made or unmade. False: it does not go."""
-    try:
-        await cri.pod_sandbox_status(sandbox_id)
-    except NotFoundError:
+    if holder is None:
         await asyncio.sleep(_STEP)
         return True
+    if not _same_owner(holder.annotations, config.annotations):
+        log.warning("somebody else's sandbox has the name of ours", sandbox=holder.id)
+        return False
     try:
-        await _remove(cri, sandbox_id, removed=removed)
+        await _remove(cri, holder.id, removed=removed)
     except RuntimeUnavailableError:
         raise
     except ContainerRuntimeError as error:
         # containerd 1.6 cannot remove one while CNI is broken: it goes later, with the pod.
-        log.warning("a sandbox that was left behind cannot be removed yet", sandbox=sandbox_id, error=str(error))
+        log.warning("a sandbox that was left behind cannot be removed yet", sandbox=holder.id, error=str(error))
         return False
     return True
 
@@ -115,7 +129,8 @@ async def _sweep(cri: CRIClient, config: cri_pb2.PodSandboxConfig, *, removed: C
     """After a failure (of CNI, mostly) a sandbox that is not ready may be left, and hold the name."""
     try:
         for sandbox in await cri.list_pod_sandboxes({labels.POD_UID: config.metadata.uid}):
-            if sandbox.metadata == config.metadata and sandbox.state == cri_pb2.SANDBOX_NOTREADY:
+            left_behind = sandbox.metadata == config.metadata and sandbox.state == cri_pb2.SANDBOX_NOTREADY
+            if left_behind and _same_owner(sandbox.annotations, config.annotations):
                 await _remove(cri, sandbox.id, removed=removed)
     except ContainerRuntimeError as error:
         log.warning("what a failed sandbox left behind cannot be removed yet", error=str(error))
@@ -127,8 +142,5 @@ async def _remove(cri: CRIClient, sandbox_id: str, *, removed: Callable[[str], N
     removed(sandbox_id)
 
 
-async def _container_state(cri: CRIClient, container_id: str) -> cri_pb2.ContainerState.ValueType | None:
-    try:
-        return (await cri.container_status(container_id)).state
-    except NotFoundError:
-        return None
+def _same_owner(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
+    return left.get(labels.OWNER) == right.get(labels.OWNER)

@@ -9,13 +9,16 @@ from minikubelet.runtime.book import Entry, Facts, SandboxEntry
 from minikubelet.runtime.mapping import labels
 from minikubelet.runtime.pb import cri_pb2
 
-STATES = {
+_STATES = {
     cri_pb2.CONTAINER_CREATED: RecordState.CREATED,
     cri_pb2.CONTAINER_RUNNING: RecordState.RUNNING,
     cri_pb2.CONTAINER_EXITED: RecordState.EXITED,
-    cri_pb2.CONTAINER_UNKNOWN: RecordState.UNKNOWN,
 }
 _FALL_BACK = "FallbackToLogsOnError"
+
+
+def state_of(state: cri_pb2.ContainerState.ValueType) -> RecordState:
+    return _STATES.get(state, RecordState.UNKNOWN)
 
 
 def sandbox_entry(status: cri_pb2.PodSandboxStatus) -> SandboxEntry:
@@ -44,7 +47,7 @@ def container_entry(status: cri_pb2.ContainerStatus, *, sandbox_id: str) -> Entr
             id=status.id,
             name=status.metadata.name,
             sandbox_id=sandbox_id,
-            state=STATES[status.state],
+            state=state_of(status.state),
             created_at=status.created_at / 1e9,
             started_at=status.started_at / 1e9,
             finished_at=status.finished_at / 1e9,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 
 import grpc.aio
 import msgspec
@@ -165,8 +165,8 @@ class RuntimeState:
     async def _relist(self, uid: str | None) -> None:
         then = self._book.now
         selector = {labels.POD_UID: uid} if uid is not None else None
-        sandboxes = [s for s in await self._cri.list_pod_sandboxes(selector) if self._is_ours(s.annotations)]
-        containers = [c for c in await self._cri.list_containers(selector) if self._is_ours(c.annotations)]
+        sandboxes = [s for s in await self._cri.list_pod_sandboxes(selector) if self._is_ours(s)]
+        containers = [c for c in await self._cri.list_containers(selector) if self._is_ours(c)]
         listed = [*(s.id for s in sandboxes), *(c.id for c in containers)]
         for object_id in self._book.missing(listed, then=then, uid=uid):
             self.note_removed(object_id)
@@ -177,8 +177,8 @@ class RuntimeState:
             for container in containers:
                 tasks.create_task(self._look_at(container, then, parallel), name=f"look at container {container.id}")
 
-    def _is_ours(self, annotations: Mapping[str, str]) -> bool:
-        return annotations.get(labels.OWNER) == self._owner
+    def _is_ours(self, listed: cri_pb2.PodSandbox | cri_pb2.Container) -> bool:
+        return listed.annotations.get(labels.OWNER) == self._owner and labels.POD_UID in listed.labels
 
     async def _look_at_sandbox(self, sandbox: cri_pb2.PodSandbox, then: int, parallel: asyncio.Semaphore) -> None:
         """Ask for what the list leaves out, unless nothing is new."""
@@ -195,7 +195,7 @@ class RuntimeState:
 
     async def _look_at(self, container: cri_pb2.Container, then: int, parallel: asyncio.Semaphore) -> None:
         known = self._book.container(container.id)
-        if known is not None and known.record.state is records.STATES[container.state]:
+        if known is not None and known.record.state is records.state_of(container.state):
             return
         async with parallel:
             try:

@@ -56,6 +56,9 @@ class FakeCRI:
         self.sandbox_of: dict[str, str] = {}
         #: Names taken by calls under way or undone ones: name -> id.
         self.reserved: dict[str, str] = {}
+        #: What Status says.
+        self.conditions = [cri_pb2.RuntimeCondition(type="RuntimeReady", status=True)]
+        self.info: dict[str, str] = {}
         self._ids = itertools.count(1)
         self._server: grpc.aio.Server | None = None
         self._streams: set[asyncio.Queue[types_pb2.Envelope]] = set()
@@ -173,8 +176,7 @@ class FakeCRI:
         return cri_pb2.VersionResponse(runtime_name="fake", runtime_version="1", runtime_api_version="v1")
 
     def _status(self, _: cri_pb2.StatusRequest) -> cri_pb2.StatusResponse:
-        ready = cri_pb2.RuntimeCondition(type="RuntimeReady", status=True)
-        return cri_pb2.StatusResponse(status=cri_pb2.RuntimeStatus(conditions=[ready]))
+        return cri_pb2.StatusResponse(status=cri_pb2.RuntimeStatus(conditions=self.conditions), info=self.info)
 
     def _run_pod_sandbox(self, request: cri_pb2.RunPodSandboxRequest) -> cri_pb2.RunPodSandboxResponse:
         meta = request.config.metadata

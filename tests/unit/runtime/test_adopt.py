@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import grpc
 import pytest
@@ -11,7 +12,7 @@ from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.errors import ContainerRuntimeError, NameReservedError, RuntimeUnavailableError
 from minikubelet.runtime.pb import cri_pb2
 from tests.support.fake_cri import FakeCRI, Trouble
-from tests.unit.runtime.build import container, made, pod, sandbox
+from tests.unit.runtime.build import container, made, node, pod, sandbox
 
 LOST = Trouble(code=grpc.StatusCode.UNAVAILABLE, text="Socket closed", after_work=True)
 CNI = Trouble(code=grpc.StatusCode.UNKNOWN, text="failed to setup network for sandbox")
@@ -128,6 +129,18 @@ async def test_a_failure_whose_rest_cannot_be_removed_is_still_told_as_it_was(
         await adopt.run_sandbox(cri, sandbox(), removed=removed.append)
 
 
+async def test_somebody_elses_sandbox_is_never_removed(fake: FakeCRI, cri: CRIClient, removed: list[str]) -> None:
+    elsewhere = sandbox(at=node(root_dir=Path("/another")))
+    other = fake.add_sandbox(elsewhere, ready=False)
+    made_id = await adopt.run_sandbox(cri, sandbox(), removed=removed.append)
+    assert fake.sandboxes[made_id].metadata.attempt == 1
+    fake.troubles["RunPodSandbox"] = [CNI]
+    with pytest.raises(ContainerRuntimeError):
+        await adopt.run_sandbox(cri, sandbox(), removed=removed.append)
+    assert other in fake.sandboxes
+    assert removed == []
+
+
 async def _create(cri: CRIClient, sandbox_id: str, removed: list[str]) -> str:
     config = made(container(), restart_count=0)
     return await adopt.create_container(cri, sandbox_id, config, sandbox_config=sandbox(), removed=removed.append)
@@ -155,6 +168,15 @@ async def test_a_container_that_runs_under_the_name_is_left_alone(
         await _create(cri, sandbox_id, removed)
     assert caught.value.holder == running
     assert running in fake.containers
+
+
+async def test_somebody_elses_container_is_never_removed(fake: FakeCRI, cri: CRIClient, removed: list[str]) -> None:
+    sandbox_id = fake.add_sandbox(sandbox())
+    other = fake.add_container(sandbox_id, made())
+    fake.containers[other].annotations["minikubelet/root"] = "/another"
+    with pytest.raises(NameReservedError):
+        await _create(cri, sandbox_id, removed)
+    assert other in fake.containers
 
 
 async def test_a_container_name_that_stays_held_is_given_up(fake: FakeCRI, cri: CRIClient, removed: list[str]) -> None:
