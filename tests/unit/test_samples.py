@@ -17,6 +17,7 @@ def decoded(sample: Path) -> Pod:
     assert not read.errors, "\n".join(map(str, read.errors))
     assert not read.notes, "a sample shall have no field that does nothing:\n" + "\n".join(map(str, read.notes))
     (pod,) = read.objects
+    assert isinstance(pod, Pod)
     return pod
 
 
