@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -137,8 +138,7 @@ class PrivateContainerd:
         self._kill_shims()
         _unmount_below(self.base)
         subprocess.run(["ip", "link", "delete", self.bridge], check=False, capture_output=True)
-        for cached in Path("/var/lib/cni/results").glob(f"{self.bridge}-*"):
-            cached.unlink(missing_ok=True)
+        self._remove_cni_results()
         _remove_cgroups(self.cgroup_root)
         shutil.rmtree(self.base, ignore_errors=True)
 
@@ -192,11 +192,20 @@ state = "{self.base}/state"
                 self.start(timeout=10)
         with contextlib.closing(grpc.insecure_channel(f"unix://{self.socket}")) as channel:
             stub = cri_pb2_grpc.RuntimeServiceStub(channel)
-            with contextlib.suppress(grpc.RpcError):
-                for pod in stub.ListPodSandbox(cri_pb2.ListPodSandboxRequest(), timeout=10).items:
-                    with contextlib.suppress(grpc.RpcError):
-                        request = cri_pb2.RemovePodSandboxRequest(pod_sandbox_id=pod.id)
-                        stub.RemovePodSandbox(request, timeout=30)
+
+            def remove(pod: cri_pb2.PodSandbox) -> None:
+                with contextlib.suppress(grpc.RpcError):
+                    stub.RemovePodSandbox(cri_pb2.RemovePodSandboxRequest(pod_sandbox_id=pod.id), timeout=30)
+
+            with contextlib.suppress(grpc.RpcError), ThreadPoolExecutor(4) as pool:
+                list(pool.map(remove, stub.ListPodSandbox(cri_pb2.ListPodSandboxRequest(), timeout=10).items))
+
+    def _remove_cni_results(self) -> None:
+        """What CNI remembers of sandboxes that it could not be asked to take down."""
+        marks = [self.bridge, *(p.name for p in (self.base / "root/io.containerd.grpc.v1.cri/sandboxes").glob("*"))]
+        for mark in marks:
+            for cached in Path("/var/lib/cni/results").glob(f"*{mark}-*"):
+                cached.unlink(missing_ok=True)
 
     def _kill_shims(self) -> None:
         """Shims name the socket they report to; what they run are their children."""
