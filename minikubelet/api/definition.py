@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from minikubelet.api.container import Container
 
@@ -14,7 +15,13 @@ _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 def container_hash(container: Container) -> str:
     """Covers name and image only, so nothing else of an edit restarts a container (LC 4.5)."""
-    text = json.dumps({"image": container.image, "name": container.name}, separators=(",", ":"), ensure_ascii=False)
+    return _hash(container.name, container.image)
+
+
+@lru_cache(maxsize=4096)
+def _hash(name: str, image: str) -> str:
+    """Asked for at every decision about a running container."""
+    text = json.dumps({"image": image, "name": name}, separators=(",", ":"), ensure_ascii=False)
     data = " ".join(str(byte) for byte in text.encode())
     value = _FNV_OFFSET
     for byte in f"([]uint8)[{data}]".encode():

@@ -5,6 +5,8 @@ The first step of every decision.
 
 from __future__ import annotations
 
+import msgspec
+
 from minikubelet.api.pod import is_sidecar
 from minikubelet.lifecycle.backoff import prune
 from minikubelet.lifecycle.draft import Draft
@@ -13,8 +15,29 @@ from minikubelet.lifecycle.records import RecordState
 from minikubelet.lifecycle.view import active, all_containers, bringing_up, failed, hook_holds, starting
 
 
+def _mind_the_clock(draft: Draft) -> None:
+    """After the clock was set back: what was noted in its future is taken to be of now, so no wait becomes endless."""
+    memory, now = draft.memory, draft.now
+    if memory.stopping is not None and memory.stopping.began > now:
+        draft.change(stopping=msgspec.structs.replace(memory.stopping, began=now))
+    late_kills = {cid: kill for cid, kill in memory.kills.items() if kill.began > now}
+    if late_kills:
+        rebased = {cid: msgspec.structs.replace(kill, began=now) for cid, kill in late_kills.items()}
+        draft.change(kills={**memory.kills, **rebased})
+    late_errors = {name: error for name, error in memory.start_errors.items() if error.at > now}
+    if late_errors:
+        fixed = {
+            name: msgspec.structs.replace(
+                error, at=now, retry_at=now + error.retry_at - error.at, later_at=now + error.later_at - error.at
+            )
+            for name, error in late_errors.items()
+        }
+        draft.change(start_errors={**memory.start_errors, **fixed})
+
+
 def absorb(draft: Draft) -> None:
     """Note what must outlive the records: restart counts, completed init containers, ends of starts."""
+    _mind_the_clock(draft)
     if not bringing_up(draft.memory):
         draft.memory = forget_records(draft.memory, draft.observed)
     memory, observed = draft.memory, draft.observed

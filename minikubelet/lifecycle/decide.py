@@ -172,7 +172,8 @@ def _status(draft: Draft, *, was_stopped: bool) -> PodStatus:
     memory = draft.memory
     if was_stopped and memory.status is not None:
         return memory.status
-    return pod_status(draft.pod, draft.observed, memory, now=draft.now, qos_class=qos_class(draft.pod.spec))
+    known = memory.status.qos_class if memory.status is not None else ""  # a pod's class never changes
+    return pod_status(draft.pod, draft.observed, memory, now=draft.now, qos_class=known or qos_class(draft.pod.spec))
 
 
 def _finished(draft: Draft, *, removing: bool) -> bool:

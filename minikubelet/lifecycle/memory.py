@@ -86,6 +86,10 @@ class StopCause(enum.Enum):
 
 #: The pod goes on after these.
 PASSING = frozenset({StopCause.SANDBOX, StopCause.RESTART_ALL})
+#: Asked for from outside the room; they give at least 1 s of grace (LC 10.2).
+REQUESTED = frozenset({StopCause.REMOVED, StopCause.ENDED})
+#: Regular containers may still run for a while in these.
+FROM_OUTSIDE = REQUESTED | {StopCause.DEADLINE}
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from minikubelet.lifecycle.memory import KillReason, Memory, ProbeResult, StopCa
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
 from minikubelet.lifecycle.restart import effective_policy, record_restarts, restart_all_triggers, restarts_after
 from minikubelet.lifecycle.sandbox import candidates, new_attempt, replaces
-from minikubelet.lifecycle.view import results
+from minikubelet.lifecycle.view import results, spec_grace
 from minikubelet.lifecycle.walk import KillOrder, changed, probe_grace, walk
 
 
@@ -109,7 +109,7 @@ def _regular(pod: Pod, observed: Observed, memory: Memory) -> tuple[bool, tuple[
 
 def _verdict(pod: Pod, container: Container, record: ObservedContainer, memory: Memory) -> KillOrder | None:
     """Why a regular container that runs must be killed, if it must. Liveness is looked at before startup."""
-    grace = pod.spec.termination_grace_period_seconds
+    grace = spec_grace(pod)
     if record.state is RecordState.UNKNOWN:
         message = 'Container is in "unknown" state, try killing it before restart'
         return KillOrder(record=record, reason=KillReason.UNKNOWN, message=message, grace=grace)

@@ -9,7 +9,7 @@ from minikubelet.api.pod import Container, is_sidecar
 from minikubelet.lifecycle.actions import RunPostStart, StartContainer
 from minikubelet.lifecycle.backoff import advance, check, crash_key, go_duration
 from minikubelet.lifecycle.draft import Draft
-from minikubelet.lifecycle.memory import HookState, Kill, KillReason, StartError, StopCause
+from minikubelet.lifecycle.memory import HookState, Kill, KillReason, StartError
 from minikubelet.lifecycle.plan import Plan
 from minikubelet.lifecycle.records import ObservedContainer, RecordState
 from minikubelet.lifecycle.stop import kill
@@ -20,6 +20,8 @@ from minikubelet.lifecycle.view import (
     is_alive,
     newest_exited,
     pod_label,
+    sidecars_come_back,
+    spec_grace,
     starting,
 )
 from minikubelet.lifecycle.walk import KillOrder
@@ -60,10 +62,6 @@ def _hook_state(draft: Draft, record: ObservedContainer) -> HookState | None:
     return draft.memory.post_start.get(record.id)
 
 
-#: Causes of a stop during which mains may still run.
-_FROM_OUTSIDE = frozenset({StopCause.REMOVED, StopCause.ENDED, StopCause.DEADLINE})
-
-
 def restart_sidecars(draft: Draft) -> None:
     """While regular containers still terminate, a sidecar that dies is started again (KEP-753, README 6).
 
@@ -71,11 +69,9 @@ def restart_sidecars(draft: Draft) -> None:
     """
     stopping = draft.memory.stopping
     sandbox = draft.observed.ready_sandbox()
-    if stopping is None or stopping.cause not in _FROM_OUTSIDE or sandbox is None:
+    if stopping is None or sandbox is None or draft.now >= stopping.began + stopping.grace:
         return
-    mains = [draft.observed.newest(container.name) for container in draft.pod.spec.containers]
-    overdue = draft.now >= stopping.began + stopping.grace
-    if overdue or not any(record is not None and is_alive(record) for record in mains):
+    if not sidecars_come_back(draft.pod, draft.observed, draft.memory):
         return
     for entry in draft.pod.spec.init_containers:
         record = active(draft.observed, entry.name)
@@ -161,5 +157,5 @@ def drive_post_start(draft: Draft, *, since: float = 0.0) -> None:
             draft.hand_out(RunPostStart(name=container.name, container_id=record.id))
         elif state is HookState.FAILED:
             draft.event(POST_START_FAILED, "PostStartHook failed", container=container.name, kind="Warning")
-            grace = draft.pod.spec.termination_grace_period_seconds
+            grace = spec_grace(draft.pod)
             kill(draft, KillOrder(record=record, reason=KillReason.POST_START, message=POST_START_FAILED, grace=grace))

@@ -22,7 +22,7 @@ from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordSta
 from minikubelet.lifecycle.restart import record_restarts
 from minikubelet.lifecycle.stop import DEADLINE_MESSAGE
 from minikubelet.lifecycle.times import rfc3339
-from minikubelet.lifecycle.view import ID_SCHEME, active, hidden, is_init_entry, results, started_up
+from minikubelet.lifecycle.view import ID_SCHEME, active, hidden, is_init_entry, results, sidecars_come_back, started_up
 from minikubelet.lifecycle.waiting import waits_for
 
 #: Bytes of termination messages per pod, shared equally by its containers (TM-4).
@@ -110,8 +110,9 @@ def _container_status(
     if not mine and status.state.waiting is not None and _skipped(pod, container, observed):
         done = StateTerminated(exit_code=0, reason="Completed", message=_TREATED_AS_DONE)
         status = msgspec.structs.replace(status, state=ContainerState(terminated=done))
-    status = _with_start_error(pod, container, shown[0] if shown else None, memory, status, now=now)
-    return _with_readiness(pod, container, shown[0] if shown else None, memory, status)
+    newest = shown[0] if shown else None
+    status = _with_start_error(pod, container, newest, status, observed=observed, memory=memory, now=now)
+    return _with_readiness(pod, container, newest, memory, status)
 
 
 def _old(memory: Memory, name: str) -> ContainerStatus:
@@ -191,14 +192,15 @@ def _with_start_error(
     pod: Pod,
     container: Container,
     record: ObservedContainer | None,
-    memory: Memory,
     status: ContainerStatus,
     *,
+    observed: Observed,
+    memory: Memory,
     now: float,
 ) -> ContainerStatus:
     """LC 11.2.6: why the last start failed, if another one is to come."""
     error = memory.start_errors.get(container.name)
-    if error is None or (record is not None and not _starts_again(pod, container, record, memory)):
+    if error is None or (record is not None and not _starts_again(pod, container, record, observed, memory)):
         return status
     last = status.last_state
     if status.state.terminated is not None:
@@ -208,12 +210,14 @@ def _with_start_error(
     return msgspec.structs.replace(status, state=ContainerState(waiting=_words(error, now)), last_state=last)
 
 
-def _starts_again(pod: Pod, container: Container, record: ObservedContainer, memory: Memory) -> bool:
+def _starts_again(
+    pod: Pod, container: Container, record: ObservedContainer, observed: Observed, memory: Memory
+) -> bool:
     if record.state is not RecordState.EXITED:
         return record.state is not RecordState.RUNNING
-    if ends(memory) and not is_sidecar(container):
-        return False
-    if is_init_entry(pod, container.name) and record.exit_code == 0:
+    entry = is_init_entry(pod, container.name)
+    revived = entry and is_sidecar(container) and sidecars_come_back(pod, observed, memory)
+    if (ends(memory) and not revived) or (entry and record.exit_code == 0):
         return False
     return record_restarts(pod, container, record, memory)
 

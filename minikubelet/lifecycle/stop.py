@@ -12,9 +12,18 @@ import msgspec
 from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import RunPreStop, StopContainer
 from minikubelet.lifecycle.draft import Draft
-from minikubelet.lifecycle.memory import HookState, Kill, KillReason, Memory, StopCause, Stopping
+from minikubelet.lifecycle.memory import REQUESTED, HookState, Kill, KillReason, Memory, StopCause, Stopping
 from minikubelet.lifecycle.records import ObservedContainer
-from minikubelet.lifecycle.view import alive, all_containers, find, pre_stop_of, sidecar_names, starting, stop_in_flight
+from minikubelet.lifecycle.view import (
+    alive,
+    all_containers,
+    find,
+    pre_stop_of,
+    sidecar_names,
+    spec_grace,
+    starting,
+    stop_in_flight,
+)
 from minikubelet.lifecycle.walk import KillOrder
 
 #: Seconds between the stop signal and SIGKILL that every container gets (LC 10.3.3).
@@ -28,15 +37,19 @@ def grace_of(pod: Pod, cause: StopCause) -> int:
     """Seconds a pod-wide stop may take (LC 10.1, 10.2, PH 7.3)."""
     if cause is StopCause.RESTART_ALL:
         return 0
-    spec = max(pod.spec.termination_grace_period_seconds, 0)
-    return max(spec, 1) if cause is StopCause.REMOVED else spec
+    return max(spec_grace(pod), 1) if cause in REQUESTED else spec_grace(pod)
 
 
 def stop_requested(memory: Memory, *, cause: StopCause, grace: int, now: float) -> Memory:
-    """The pod-wide stop begins, or the one under way goes on for this cause; its grace only ever shrinks (LC 10.2)."""
+    """The pod-wide stop begins, or the one under way goes on for this cause; its grace only ever shrinks (LC 10.2).
+
+    A pod that is being removed stays so.
+    """
     running = memory.stopping
     if running is None:
         return msgspec.structs.replace(memory, stopping=Stopping(cause=cause, began=now, grace=grace))
+    if running.cause is StopCause.REMOVED:
+        cause = running.cause
     merged = min(running.grace, int(now - running.began) + grace)
     return msgspec.structs.replace(memory, stopping=Stopping(cause=cause, began=running.began, grace=merged))
 
@@ -67,7 +80,7 @@ def kill_strays(draft: Draft) -> None:
     for record in alive(draft.observed):
         if draft.observed.newest(record.name) is not record or find(draft.pod, record.name) is None:
             message = f"Stopping container {record.name}"
-            grace = draft.pod.spec.termination_grace_period_seconds
+            grace = spec_grace(draft.pod)
             kill(draft, KillOrder(record=record, reason=KillReason.UNKNOWN, message=message, grace=grace))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minikubelet.api.pod import Container, Pod, is_sidecar
-from minikubelet.lifecycle.memory import HookState, Memory, ProbeResult, ProbeResults
+from minikubelet.lifecycle.memory import FROM_OUTSIDE, HookState, Memory, ProbeResult, ProbeResults
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
 
 #: What the published status puts before a container id.
@@ -122,6 +122,20 @@ def active(observed: Observed, name: str) -> ObservedContainer | None:
 
 def newest_exited(observed: Observed, name: str) -> ObservedContainer | None:
     return next((r for r in observed.containers if r.name == name and r.state is RecordState.EXITED), None)
+
+
+def spec_grace(pod: Pod) -> int:
+    """Seconds (LC 10.1.4); a negative value counts as 1 (PH 2.3)."""
+    grace = pod.spec.termination_grace_period_seconds
+    return grace if grace >= 0 else 1
+
+
+def sidecars_come_back(pod: Pod, observed: Observed, memory: Memory) -> bool:
+    """README 6: in a stop that came from outside, as long as a regular container still runs."""
+    if memory.stopping is None or memory.stopping.cause not in FROM_OUTSIDE:
+        return False
+    mains = (observed.newest(container.name) for container in pod.spec.containers)
+    return any(record is not None and is_alive(record) for record in mains)
 
 
 def pre_stop_of(pod: Pod, name: str) -> bool:

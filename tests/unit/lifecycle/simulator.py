@@ -147,6 +147,8 @@ class World:
         for name in memory.__struct_fields__:
             assert getattr(again.memory, name) == getattr(memory, name), name
         assert again.status == decision.status
+        if memory.stopped and not self.memory.stopped:
+            self._check_ends(seen, decision.status)
         keys = [action.key for action in decision.actions]
         assert len(keys) == len(set(keys))
         assert not self.memory.in_flight & set(keys)
@@ -155,6 +157,16 @@ class World:
         assert decision.wake_at is None or decision.wake_at > self.now
         runs = any(c.state is RecordState.RUNNING for c in seen.containers)
         assert memory.in_flight or decision.wake_at is not None or runs or decision.finished, "stuck"
+
+    def _check_ends(self, seen: Observed, status: PodStatus) -> None:
+        """The final status shows how each container ended."""
+        for found in (*status.init_container_statuses, *status.container_statuses):
+            record, end = seen.newest(found.name), found.state.terminated
+            assert end is not None or record is None, found
+            assert record is None or end is None or record.exit_code == end.exit_code, found
+            assert not found.started
+            init = find(self.pod, found.name) in self.pod.spec.init_containers and found.name not in self.sidecars()
+            assert found.ready is (init and end is not None and end.exit_code == 0)
 
     def _abandon(self) -> None:
         for key in tuple(self._abandonable):

@@ -87,6 +87,12 @@ def test_lc_6_1_a_clock_that_was_set_back_does_not_prolong_the_wait() -> None:
     assert held.wake_at == T0 + 20
 
 
+def test_lc_6_1_a_clock_that_was_set_back_does_not_prolong_the_wait_for_a_retry() -> None:
+    first = decide(pod(), observed(), memory(), T0 + 1)
+    failed = notes.action_finished(notes.start_failed(first.memory, "m", error(at=T0 + 5000)), "start:m")
+    assert decide(pod(), observed(), failed, T0 + 7).wake_at == T0 + 17
+
+
 def test_lc_6_5_and_ph_7_1_the_hook_runs_when_its_container_does() -> None:
     seen = observed(running("m"))
     decision = decide(pod(HOOKED), seen, memory(post_start={"m-id": HookState.PENDING}), T0 + 2)

@@ -235,6 +235,16 @@ def test_lc_11_2_6_a_sidecar_that_exited_0_stays_completed(code: int) -> None:
     assert (found.state.terminated is not None) is (code == 0)
 
 
+def test_lc_11_6_1_a_sidecar_in_back_off_ends_with_its_code() -> None:
+    lives = {"m": [Life(8)], "s": [Life(2, code=6)]}
+    world = World(pod("m", init=(sidecar("s"),), policy="Never"), lives).run(7)
+    assert status_of(world.status, "s").state.waiting is not None
+    world.run()
+    end = status_of(world.status, "s").state.terminated
+    assert end is not None
+    assert (end.exit_code, end.reason) == (6, "Error")
+
+
 @pytest.mark.parametrize(("now", "reason"), [(T0 + 9, "ErrImagePull"), (T0 + 11, "ImagePullBackOff")])
 def test_lc_6_2_a_failed_pull_turns_into_its_back_off(now: float, reason: str) -> None:
     errors = failing("ErrImagePull", later_reason="ImagePullBackOff", later_message="Back-off", later_at=T0 + 10)

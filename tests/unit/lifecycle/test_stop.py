@@ -46,6 +46,9 @@ def stops(decision: Decision) -> dict[str, int]:
         pytest.param(StopCause.RESTART_ALL, 30, 0, id="LC-10.1.1 RestartAllContainers"),
         pytest.param(StopCause.REMOVED, 30, 30, id="LC-10.1.4 spec"),
         pytest.param(StopCause.REMOVED, 0, 1, id="LC-10.2 at least 1"),
+        pytest.param(StopCause.ENDED, 0, 1, id="LC-10.2 ended by the node"),
+        pytest.param(StopCause.REMOVED, -5, 1, id="PH-2.3 a negative grace"),
+        pytest.param(StopCause.COMPLETED, -5, 1, id="PH-2.3 a negative grace at completion"),
         pytest.param(StopCause.COMPLETED, 0, 0, id="PH-7.3 completion with grace 0"),
         pytest.param(StopCause.DEADLINE, 7, 7, id="PH-7.3 deadline"),
         pytest.param(StopCause.INIT_FAILED, 7, 7, id="PH-7.3 init failure"),
@@ -99,6 +102,33 @@ def test_lc_10_2_the_same_grace_signals_nothing_again() -> None:
     first = decide(subject, observed(running("m")), memory(stopping=stopping()), T0 + 10)
     again = notes.request_stop(first.memory, subject, StopCause.REMOVED, T0 + 12)
     assert decide(subject, observed(running("m")), again, T0 + 12).actions == ()
+
+
+def test_a_pod_that_is_being_removed_stays_so() -> None:
+    for cause in StopCause:
+        taken = notes.request_stop(memory(stopping=stopping()), pod(), cause, T0 + 12)
+        assert taken.stopping is not None
+        assert taken.stopping.cause is StopCause.REMOVED
+
+
+def test_a_pod_that_was_ended_from_outside_stays_as_it_is_then() -> None:
+    world = World(pod("m", init=(sidecar("s"),)), {"m": [Life(on_term=9)], "s": [Life(8, code=1), Life()]}).run(5)
+    world.memory = notes.request_stop(world.memory, world.pod, StopCause.ENDED, world.now)
+    world.run()
+    assert world.finished
+    assert {r.name for r in world.records} == {"m", "s"}
+    assert world.phases[-1] == "Succeeded"
+    assert len(world.times("s", "start")) == 2  # README 6
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_a_stop() -> None:
+    subject = pod("m", init=(sidecar("s", lifecycle=HOOK),))
+    kills = {"s-id": Kill(reason=KillReason.LIVENESS, message="", began=T0 + 5000, grace=30)}
+    ahead = memory(stopping=stopping(began=T0 + 5000), kills=kills)
+    decision = decide(subject, observed(running("m"), running("s")), ahead, T0 + 20)
+    assert stops(decision) == {"m": 30}
+    assert decision.wake_at == T0 + 50
+    assert decision.memory.kills["s-id"].began == T0 + 20
 
 
 def test_a_removal_takes_over_from_any_other_stop() -> None:
