@@ -171,11 +171,14 @@ class RuntimeState:
         for object_id in self._book.missing(listed, then=then, uid=uid):
             self.note_removed(object_id)
         parallel = asyncio.Semaphore(_PARALLEL)
-        async with asyncio.TaskGroup() as tasks:
-            for sandbox in sandboxes:
-                tasks.create_task(self._look_at_sandbox(sandbox, then, parallel), name=f"look at sandbox {sandbox.id}")
-            for container in containers:
-                tasks.create_task(self._look_at(container, then, parallel), name=f"look at container {container.id}")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for sandbox in sandboxes:
+                    tasks.create_task(self._look_at_sandbox(sandbox, then, parallel), name=f"look at {sandbox.id}")
+                for container in containers:
+                    tasks.create_task(self._look_at(container, then, parallel), name=f"look at {container.id}")
+        except ExceptionGroup as group:
+            raise _first(group) from group
 
     def _is_ours(self, listed: cri_pb2.PodSandbox | cri_pb2.Container) -> bool:
         return listed.annotations.get(labels.OWNER) == self._owner and labels.POD_UID in listed.labels
@@ -252,9 +255,9 @@ class RuntimeState:
                 while True:
                     self._apply(await queue.get())
         except* grpc.aio.AioRpcError as group:
-            reason = _text(group)
+            reason = _text(_first(group))
         except* ContainerRuntimeError as group:
-            reason = reason or _text(group)
+            reason = reason or _text(_first(group))
         return reason
 
     async def _receive(self, queue: asyncio.Queue[events.TaskEvent]) -> None:
@@ -293,9 +296,13 @@ class RuntimeState:
                 callback(uid)
 
 
-def _text(group: BaseExceptionGroup[BaseException]) -> str:
-    """The words of the first error of a group."""
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error within a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _text(error: BaseException) -> str:
     return (error.details() if isinstance(error, grpc.aio.AioRpcError) else None) or str(error)

@@ -11,6 +11,7 @@ import pytest
 from minikubelet.lifecycle.records import ObservedContainer, RecordState
 from minikubelet.runtime import exits, state
 from minikubelet.runtime.channel import connect
+from minikubelet.runtime.errors import ContainerRuntimeError
 from minikubelet.runtime.pb import cri_pb2, task_events_pb2
 from minikubelet.runtime.state import RuntimeState
 from tests.support.fake_cri import FakeCRI, Trouble
@@ -254,6 +255,15 @@ async def test_a_look_at_one_pod_leaves_the_others_alone(fake: FakeCRI) -> None:
         assert sorted(observer.uids()) == [UID, "u-2"]
         await observer.relist("u-2")
         assert observer.uids() == [UID]
+
+
+async def test_a_look_that_fails_says_so_plainly(fake: FakeCRI) -> None:
+    sandbox_id = fake.add_sandbox(sandbox())
+    async with following(fake) as observer:
+        fake.add_container(sandbox_id, made())
+        fake.troubles["ContainerStatus"] = [Trouble(code=grpc.StatusCode.UNKNOWN, text="boom")]
+        with pytest.raises(ContainerRuntimeError, match="boom"):
+            await observer.relist()
 
 
 async def test_nothing_new_costs_two_calls(fake: FakeCRI) -> None:
