@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.containerd import PrivateContainerd
-from tests.support.images import write_archive
+from tests.support.images import BUSYBOX, PAUSE, Image, write_archive
 
 _MINIKUBELET = Path(sys.executable).with_name("minikubelet")
 
@@ -43,11 +44,11 @@ class PrivateNode:
         self._daemon: subprocess.Popen[bytes] | None = None
         self._write_config()
 
-    def create(self) -> None:
+    def create(self, *, images: Sequence[Image] = (BUSYBOX, PAUSE)) -> None:
         """Start containerd and give it the images. Raises RuntimeError with what went wrong."""
         self.manifests.mkdir(exist_ok=True)
         self.containerd.start()
-        archive = write_archive(self.base / "images.tar")
+        archive = write_archive(self.base / "images.tar", images)
         self.ctr("images", "import", "--no-unpack", str(archive))
         archive.unlink()
 
@@ -93,6 +94,11 @@ class PrivateNode:
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
+
+    def run_second(self) -> subprocess.CompletedProcess[str]:
+        """Run one more daemon on the same state, in the foreground, until it ends by itself."""
+        command = [str(_MINIKUBELET), "run", "--config", str(self._config)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
     def get(self, path: str) -> Any:
         """The JSON at `path` of the read-only server. Raises OSError."""

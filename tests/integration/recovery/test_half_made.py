@@ -8,122 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import msgspec
 import pytest
 
-from minikubelet.runtime.channel import connect
-from minikubelet.runtime.cri import CRIClient
-from minikubelet.runtime.pb import cri_pb2
 from tests.support.grpc_proxy import GRPCProxy, Hook, LostReply
-from tests.support.node import PrivateNode
+from tests.support.site import Site, private_site
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
 Go = Callable[[], Awaitable[None]]
 
 
-class Site:
-    """A node behind a proxy, and the runtime as it is behind the daemon's back."""
-
-    def __init__(self, node: PrivateNode, proxy: GRPCProxy, cri: CRIClient) -> None:
-        self.node, self.proxy, self.cri = node, proxy, cri
-        self.journal = node.base / "journal"
-        self.journal.mkdir()
-
-    def drop(self, name: str = "pod", **spec: object) -> None:
-        """A pod of a sidecar and a main; each start and stop of theirs is a line in the journal."""
-        mounts = [{"name": "journal", "mountPath": "/journal"}]
-        loop = "while :; do sleep 1000 & wait; done"
-
-        def container(who: str, on_term: str = "exit 0") -> dict[str, object]:
-            trap = f"echo {who} term >>/journal/{name}; {on_term}"
-            script = f"echo {who} started >>/journal/{name}; trap '{trap}' TERM; {loop}"
-            return {"name": who, "image": "busybox:1.36", "command": ["sh", "-c", script], "volumeMounts": mounts}
-
-        body = {
-            "initContainers": [{**container("side"), "restartPolicy": "Always"}],
-            "containers": [container("main", on_term=str(spec.pop("on_term", "exit 0")))],
-            "volumes": [{"name": "journal", "hostPath": {"path": str(self.journal)}}],
-            **spec,
-        }
-        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
-        staged = self.node.base / "staged"
-        staged.write_bytes(msgspec.json.encode(manifest))
-        staged.rename(self.node.manifests / f"{name}.json")
-
-    def remove(self, name: str = "pod") -> None:
-        (self.node.manifests / f"{name}.json").unlink()
-
-    def lines(self, name: str = "pod") -> list[str]:
-        file = self.journal / name
-        return file.read_text().splitlines() if file.exists() else []
-
-    async def pods(self) -> list[Any]:
-        return list((await asyncio.to_thread(self.node.get, "/pods"))["items"])
-
-    async def until(self, what: str, test: Callable[[], Awaitable[object]], *, within: float = 60) -> None:
-        try:
-            async with asyncio.timeout(within):
-                while not await test():  # noqa: ASYNC110 - looks from outside
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            log = self.node.log.read_text()[-3000:]
-            pytest.fail(f"not within {within} s: {what}; pods: {await self.pods()}; log: {log}")
-
-    async def running(self) -> None:
-        async def ready() -> bool:
-            pods = await self.pods()
-            states = [s["state"] for p in pods for s in p["status"].get("containerStatuses", [])]
-            return bool(states) and all("running" in state for state in states)
-
-        await self.until("the pod runs", ready)
-
-    async def gone(self, *, within: float = 60) -> None:
-        async def none() -> bool:
-            return not await self.pods()
-
-        await self.until("the pod is gone", none, within=within)
-
-    async def is_whole(self) -> None:
-        """One sandbox, one container of each name; nobody restarted."""
-        sandboxes = await self.cri.list_pod_sandboxes()
-        assert [s.state for s in sandboxes] == [cri_pb2.SANDBOX_READY]
-        containers = await self.cri.list_containers()
-        assert sorted((c.metadata.name, c.metadata.attempt, c.state) for c in containers) == [
-            ("main", 0, cri_pb2.CONTAINER_RUNNING),
-            ("side", 0, cri_pb2.CONTAINER_RUNNING),
-        ]
-        (pod,) = await self.pods()
-        statuses = pod["status"]["initContainerStatuses"] + pod["status"]["containerStatuses"]
-        assert [s["restartCount"] for s in statuses] == [0, 0]
-
-    async def is_empty(self) -> None:
-        assert not await self.cri.list_pod_sandboxes()
-        assert not await self.cri.list_containers()
+class Proxied(NamedTuple):
+    site: Site
+    proxy: GRPCProxy
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    binary = os.environ.get("MINIKUBELET_TEST_CONTAINERD", "containerd")
-    node = await asyncio.to_thread(PrivateNode, containerd=binary, endpoint=Path("proxy.sock"))
-    try:
-        await asyncio.to_thread(node.create)
-        async with (
-            GRPCProxy(upstream=node.containerd.socket, listen=node.endpoint).serve() as proxy,
-            connect(node.containerd.socket) as channel,
-        ):
+async def proxied() -> AsyncIterator[Proxied]:
+    async with private_site(endpoint=Path("proxy.sock"), start=False) as site:
+        node = site.node
+        async with GRPCProxy(upstream=node.containerd.socket, listen=node.endpoint).serve() as proxy:
             await asyncio.to_thread(node.start)
-            yield Site(node, proxy, CRIClient(channel))
+            yield Proxied(site, proxy)
             await asyncio.to_thread(node.stop, signal.SIGKILL)
-    finally:
-        await asyncio.to_thread(node.destroy)
-    assert node.leftovers() == []
 
 
 def once(method: str, act: Callable[[Go], Awaitable[None]]) -> tuple[Hook, asyncio.Event]:
@@ -158,11 +70,12 @@ async def kill_daemon(site: Site, proceed: Go, *, after: float) -> None:
 
 @pytest.mark.parametrize("after", [0.0, 0.03], ids=["at once", "after 30 ms"])
 @pytest.mark.parametrize("method", ["RunPodSandbox", "CreateContainer", "StartContainer"])
-async def test_a_daemon_killed_in_a_call_that_makes_something(site: Site, method: str, after: float) -> None:
-    site.proxy.hook, done = once(method, lambda proceed: kill_daemon(site, proceed, after=after))
+async def test_a_daemon_killed_in_a_call_that_makes_something(proxied: Proxied, method: str, after: float) -> None:
+    site, proxy = proxied
+    proxy.hook, done = once(method, lambda proceed: kill_daemon(site, proceed, after=after))
     site.drop()
     await asyncio.wait_for(done.wait(), 30)
-    site.proxy.hook = None
+    proxy.hook = None
     await asyncio.to_thread(site.node.start)
     await site.running()
     await site.is_whole()
@@ -170,13 +83,17 @@ async def test_a_daemon_killed_in_a_call_that_makes_something(site: Site, method
 
 @pytest.mark.parametrize("reached", [True, False], ids=["reply lost", "request lost"])
 @pytest.mark.parametrize("method", ["RunPodSandbox", "CreateContainer", "StartContainer"])
-async def test_a_connection_that_breaks_in_a_call_that_makes_something(site: Site, method: str, reached: bool) -> None:
+async def test_a_connection_that_breaks_in_a_call_that_makes_something(
+    proxied: Proxied, method: str, reached: bool
+) -> None:
+    site, proxy = proxied
+
     async def lose(proceed: Go) -> None:
         if reached:
             await proceed()
         raise LostReply
 
-    site.proxy.hook, done = once(method, lose)
+    proxy.hook, done = once(method, lose)
     site.drop()
     await asyncio.wait_for(done.wait(), 30)
     await site.running()
@@ -184,13 +101,14 @@ async def test_a_connection_that_breaks_in_a_call_that_makes_something(site: Sit
     assert site.lines() == ["side started", "main started"]
 
 
-async def test_a_daemon_killed_in_a_stop_stops_the_container_within_its_grace(site: Site) -> None:
+async def test_a_daemon_killed_in_a_stop_stops_the_container_within_its_grace(proxied: Proxied) -> None:
+    site, proxy = proxied
     site.drop(on_term=":", terminationGracePeriodSeconds=4)
     await site.running()
-    site.proxy.hook, done = once("StopContainer", lambda proceed: kill_daemon(site, proceed, after=0.5))
+    proxy.hook, done = once("StopContainer", lambda proceed: kill_daemon(site, proceed, after=0.5))
     site.remove()
     await asyncio.wait_for(done.wait(), 30)
-    site.proxy.hook = None
+    proxy.hook = None
     await asyncio.to_thread(site.node.start)
     await site.gone(within=20)
     await site.is_empty()
@@ -198,20 +116,23 @@ async def test_a_daemon_killed_in_a_stop_stops_the_container_within_its_grace(si
 
 
 @pytest.mark.parametrize("method", ["StopPodSandbox", "RemoveContainer", "RemovePodSandbox"])
-async def test_a_daemon_killed_in_a_call_that_takes_down(site: Site, method: str) -> None:
+async def test_a_daemon_killed_in_a_call_that_takes_down(proxied: Proxied, method: str) -> None:
+    site, proxy = proxied
     site.drop()
     await site.running()
-    site.proxy.hook, done = once(method, lambda proceed: kill_daemon(site, proceed, after=0.03))
+    proxy.hook, done = once(method, lambda proceed: kill_daemon(site, proceed, after=0.03))
     site.remove()
     await asyncio.wait_for(done.wait(), 30)
-    site.proxy.hook = None
+    proxy.hook = None
     await asyncio.to_thread(site.node.start)
     await site.gone()
     await site.is_empty()
 
 
 @pytest.mark.parametrize("method", ["RunPodSandbox", "CreateContainer", "StartContainer"])
-async def test_containerd_killed_in_a_call(site: Site, method: str) -> None:
+async def test_containerd_killed_in_a_call(proxied: Proxied, method: str) -> None:
+    site, proxy = proxied
+
     async def crash(proceed: Go) -> None:
         call = asyncio.ensure_future(proceed())
         await asyncio.wait([call], timeout=0.05)
@@ -220,7 +141,7 @@ async def test_containerd_killed_in_a_call(site: Site, method: str) -> None:
         await call
         raise LostReply
 
-    site.proxy.hook, done = once(method, crash)
+    proxy.hook, done = once(method, crash)
     site.drop()
     await asyncio.wait_for(done.wait(), 30)
     await site.running()
@@ -228,7 +149,8 @@ async def test_containerd_killed_in_a_call(site: Site, method: str) -> None:
 
 
 @pytest.mark.parametrize("broken", ["no configuration", "no such plugin"])
-async def test_a_pod_network_that_fails_leaves_nothing_once_it_is_mended(site: Site, broken: str) -> None:
+async def test_a_pod_network_that_fails_leaves_nothing_once_it_is_mended(proxied: Proxied, broken: str) -> None:
+    site, _ = proxied
     containerd = site.node.containerd
     if broken == "no configuration":
         await asyncio.to_thread(containerd.remove_cni)
