@@ -65,7 +65,9 @@ class Running:
 
 
 class World:
-    def __init__(self, pod: Pod, lives: dict[str, list[Life]] | None = None) -> None:
+    def __init__(self, pod: Pod, lives: dict[str, list[Life]] | None = None, *, answer_after: float = 0.0) -> None:
+        """`answer_after`: seconds from a container's start to the answer of the call, in which the daemon may die."""
+        self.answer_after = answer_after
         self.pod = pod
         self.lives = lives or {}
         self.memory = Memory(accepted_at=T0)
@@ -250,7 +252,8 @@ class World:
     def _start(self, action: do.StartContainer) -> None:
         if action.key not in self._abandonable:
             return
-        self._abandonable.discard(action.key)
+        if not self.answer_after:
+            self._abandonable.discard(action.key)
         name = action.name
         assert not any(r.name == name and r.id in self.processes for r in self.records), f"{name} started twice"
         assert any(s.id == action.sandbox_id and s.ready for s in self.sandboxes)
@@ -264,6 +267,7 @@ class World:
                 reason="ErrImagePull", message="no", at=self.now, retry_at=self.now + 10,
                 later_reason="ImagePullBackOff", later_message="Back-off", later_at=self.now + 2,
             )  # fmt: skip
+            self._abandonable.discard(action.key)
             self._log(name, "unpullable")
             self._born[name] = born + 1
             self._note(lambda m: notes.start_failed(m, name, error))
@@ -280,11 +284,20 @@ class World:
         self._log(name, "start")
         if life.runs is not None:
             self.at(life.runs, partial(self._exit, record.id, life.code))
+        self._probe(container, record.id, life)
+        if self.answer_after:
+            self.at(self.answer_after, partial(self._answered, action, record.id), daemon=True)
+        else:
+            self._answered(action, record.id)
+
+    def _answered(self, action: do.StartContainer, cid: str) -> None:
+        if self.answer_after and action.key not in self._abandonable:
+            return
+        self._abandonable.discard(action.key)
         self._note(lambda m: notes.container_started(
-            m, pod=self.pod, name=name, container_id=record.id, restart_count=action.restart_count
+            m, pod=self.pod, name=action.name, container_id=cid, restart_count=action.restart_count
         ))  # fmt: skip
         self._done(action.key)
-        self._probe(container, record.id, life)
 
     def _check_gate(self, name: str, sandbox_id: str) -> None:
         """Nothing starts for the first time in a sandbox before all that comes before it is done or up."""

@@ -49,6 +49,7 @@ def removed(decision: Decision) -> list[str]:
     ],
 )
 def test_gc_1_the_newest_dead_record_is_kept(records: list[ObservedContainer], gone: list[str]) -> None:
+    """LC 1.3.5."""
     decision = decide(pod(), observed(*records), memory(), T0 + 10)
     assert removed(decision) == gone
     assert all(a.logs for a in decision.actions if isinstance(a, RemoveContainer))

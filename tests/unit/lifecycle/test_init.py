@@ -94,6 +94,7 @@ def test_readme_5_mains_do_not_wait_for_the_last_sidecar_once_initialised() -> N
 
 
 def test_lc_4_2_6_dead_sidecars_are_restarted_together() -> None:
+    """LC 1.3.7."""
     subject = pod(init=(sidecar("s1"), sidecar("s2")))
     seen = observed(running("m"), exited("s1"), exited("s2", 1))
     decision = decide(subject, seen, memory(), T0 + 10)

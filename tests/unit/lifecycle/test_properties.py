@@ -122,9 +122,10 @@ class History:
     pod: Pod
     lives: dict[str, list[Life]]
     blows: list[Blow]
+    answer_after: float
 
     def play(self) -> World:
-        world = World(self.pod, self.lives)
+        world = World(self.pod, self.lives, answer_after=self.answer_after)
         try:
             for blow in self.blows:
                 world.run(blow.after)
@@ -141,7 +142,8 @@ def histories(draw: st.DrawFn, *, amnesia: bool = True) -> History:
     subject = draw(pods())
     names = [c.name for c in (*subject.spec.init_containers, *subject.spec.containers)]
     scripts = {name: draw(st.lists(lives, min_size=1, max_size=3)) for name in names}
-    return History(subject, scripts, draw(blows([*HAPPENINGS, "amnesia"] if amnesia else HAPPENINGS)))
+    kinds = [*HAPPENINGS, "amnesia"] if amnesia else HAPPENINGS
+    return History(subject, scripts, draw(blows(kinds)), draw(st.sampled_from([0.0, 0.25])))
 
 
 #: No shrinking: it replays for minutes, and the journal that a failure prints says enough.
@@ -168,7 +170,7 @@ def test_a_removed_pod_is_gone_within_its_grace_and_two_seconds(history: History
     world.run(after)
     world.remove()
     grace = max(world.pod.spec.termination_grace_period_seconds, 1)
-    world.run(grace + 2 + 8 * MAKE)
+    world.run(grace + 2 + 10 * MAKE)
     assert world.finished
     assert not world.records
     assert not world.sandboxes

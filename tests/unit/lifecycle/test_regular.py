@@ -87,6 +87,7 @@ def test_lc_5_1_a_container_being_killed_counts_as_what_comes_after_it(
 
 
 def test_lc_5_1_mains_start_one_after_the_other() -> None:
+    """LC 1.3.8."""
     first = decide(pod("a", "b", "c"), observed(), memory(), T0 + 1)
     assert [action.key for action in first.actions] == ["start:a"]
     world = World(pod("a", "b", "c"), {"b": [Life(pulls=False)]}).run(5)
@@ -146,6 +147,7 @@ def test_ph_5_1_the_pod_s_grace_is_used_when_the_last_main_fails_its_probe() -> 
 
 
 def test_readme_5_probe_kills_count_for_back_off() -> None:
+    """The kubelet gives two restarts for nothing (LC 7.7)."""
     main = container("m", liveness_probe=PROBE)
     world = World(pod(main, policy="OnFailure"), {"m": [Life(dies_at=1)]}).run(30)
     starts, exits = world.times("m", "start"), world.times("m", "exit")
@@ -158,7 +160,7 @@ RULE = ContainerRestartRule(action="RestartAllContainers", exit_codes=RestartRul
 ASKING = {"restart_policy": "Never", "restart_policy_rules": (RULE,)}
 
 
-def test_lc_5_4_all_containers_start_anew_in_the_same_sandbox() -> None:
+def test_lc_5_4_3_all_containers_start_anew_in_the_same_sandbox() -> None:
     lives = {"i": [Life(1)], "m": [Life(5, code=42), Life(5)], "n": [Life(on_term=5)]}
     subject = pod(
         container("m", **ASKING),
@@ -177,7 +179,8 @@ def test_lc_5_4_all_containers_start_anew_in_the_same_sandbox() -> None:
     assert world.phases == ["Pending", "Running", "Pending", "Running"]
 
 
-def test_lc_5_4_what_is_shown_meanwhile() -> None:
+def test_lc_5_4_4_what_is_shown_meanwhile() -> None:
+    """The condition is LC 5.4.1."""
     world = World(pod(container("m", **ASKING), init=("i",)), {"i": [Life(3)], "m": [Life(5, code=42), Life()]}).run()
     during = [s for _, s in world.statuses if condition_of(s, "AllContainersRestarting")[0] == "True"]
     assert condition_of(during[0], "AllContainersRestarting") == (

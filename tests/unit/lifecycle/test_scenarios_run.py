@@ -79,6 +79,7 @@ def test_t11_readiness_goes_on_during_the_pre_stop_hook_of_a_liveness_kill() -> 
 
 
 def test_t12_a_sidecar_is_not_probed_to_death_while_the_main_ends() -> None:
+    """LC 8.5."""
     main = container("m", lifecycle=hooks(pre_stop=True))
     lives = {"s": [Life(dies_at=20)], "m": [Life(pre_stop=25)]}
     world = World(pod(main, init=(sidecar("s", liveness_probe=PROBE),)), lives).run(10)

@@ -68,6 +68,7 @@ def test_lc_6_1_an_edit_of_the_image_ends_the_wait() -> None:
 
 
 def test_lc_6_1_crash_loop_says_until_when() -> None:
+    """LC 7.9: no jitter, said at once."""
     world = World(pod("m"), {"m": [Life(1, code=1)]}).run(4)
     waiting = status_of(world.status, "m").state.waiting
     assert waiting is not None
