@@ -34,6 +34,7 @@ from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.handlers.http_client import HttpClient
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.services import Services
+from minikubelet.pods.slots import StartSlots
 from minikubelet.pods.volumes import VolumeManager
 from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
@@ -186,7 +187,7 @@ class Daemon:
                 node=node,
                 resolv_conf=functools.partial(read_resolv_conf, config.resolv_conf),
                 crash_backoff=crash_backoff(config),
-                starts=asyncio.Semaphore(2 * (os.cpu_count() or 1)),
+                starts=StartSlots(2 * (os.cpu_count() or 1)),
                 clock=time.time,
             )
 

@@ -9,6 +9,7 @@ from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.logs import make_log_directory
 from minikubelet.pods.services import Services
+from minikubelet.pods.slots import Turn
 from minikubelet.pods.tasks import Handle, uncut
 from minikubelet.pods.volumes import VolumeError
 from minikubelet.pods.volumes.manager import RETRY as VOLUME_RETRY
@@ -33,7 +34,7 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
                 await services.volumes.setup(pod)
                 policy = _RETRY
                 await make_log_directory(pod, "", services.node)
-            async with handle.slot(services.starts):
+            async with handle.slot(services.starts, Turn.SANDBOX):
                 await uncut(_run(pod, attempt, services), name=f"{pod.metadata.name} RunPodSandbox")
         except RuntimeUnavailableError:
             raise

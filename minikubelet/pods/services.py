@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.recorder import EventRecorder
+from minikubelet.pods.slots import StartSlots
 from minikubelet.pods.volumes.manager import VolumeManager
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.mapping import NodeContext
@@ -32,8 +32,6 @@ class Services:
     #: The content of the host's resolv.conf as it is now; None: none is to be used (DNS-3).
     resolv_conf: Callable[[], str | None]
     crash_backoff: BackoffPolicy
-    #: How many sandbox and container starts run at a time, all pods together: more than the cores can carry only
-    #: makes each of them slower (CD 12).
-    starts: asyncio.Semaphore
+    starts: StartSlots
     #: Unix seconds.
     clock: Callable[[], float]

@@ -16,6 +16,7 @@ from minikubelet.lifecycle.view import find
 from minikubelet.pods.images import ImageError
 from minikubelet.pods.logs import link_container_log, make_log_directory
 from minikubelet.pods.services import Services
+from minikubelet.pods.slots import Turn
 from minikubelet.pods.tasks import Abandoned, Handle, uncut
 from minikubelet.pods.volumes import VolumeError
 from minikubelet.runtime.adopt import create_container
@@ -77,7 +78,7 @@ class Starter:
         try:
             async with handle.may_cut():
                 config = await self._config(action, pod, container)
-            async with handle.slot(self._services.starts):
+            async with handle.slot(self._services.starts, Turn.CONTAINER):
                 container_id = await uncut(
                     self._create_and_start(action, pod, config, handle), name=f"{pod.metadata.name} {action.key} calls"
                 )

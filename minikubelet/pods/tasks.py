@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
+
+from minikubelet.pods.slots import StartSlots, Turn
 
 T = TypeVar("T")
 
@@ -62,14 +64,9 @@ class Handle:
         self.check()
 
     @asynccontextmanager
-    async def slot(self, slots: asyncio.Semaphore) -> AsyncIterator[None]:
+    async def slot(self, slots: StartSlots, turn: Turn) -> AsyncIterator[None]:
         """One of the slots, once it is free. Raises Abandoned while waiting for it."""
-        acquired = False
-        try:
+        async with AsyncExitStack() as held:
             async with self.may_cut():
-                await slots.acquire()
-                acquired = True
+                await held.enter_async_context(slots.one(turn))
             yield
-        finally:
-            if acquired:
-                slots.release()

@@ -15,7 +15,7 @@ def pod(uid: str, phase: str = "Pending") -> Pod:
 def test_subscribers_hear_of_each_change_once_and_of_nothing_else() -> None:
     live = LivePods()
     heard: list[tuple[str, str | None]] = []
-    end = live.subscribe(lambda uid, it: heard.append((uid, it and it.status and it.status.phase)))
+    end = live.subscribe(lambda uid, it: heard.append((uid, it.status.phase if it and it.status else None)))
     live.put(pod("a"))
     live.put(pod("a"))
     live.put(pod("a", "Running"))

@@ -86,32 +86,3 @@ async def test_a_real_cancellation_inside_a_cuttable_part_stays_one() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-async def test_a_slot_is_given_back_however_the_wait_for_it_ends() -> None:
-    slots = asyncio.Semaphore(1)
-    first, second = Handle(), Handle()
-    outcomes: list[str] = []
-
-    async def work(handle: Handle, go: asyncio.Event) -> None:
-        try:
-            async with handle.slot(slots):
-                await go.wait()
-                outcomes.append("worked")
-        except Abandoned:
-            outcomes.append("abandoned")
-
-    go = asyncio.Event()
-    tasks = [asyncio.create_task(work(handle, go)) for handle in (first, second)]
-    for handle, task in zip((first, second), tasks, strict=True):
-        handle.bind(task)
-    await asyncio.sleep(0)
-    second.abandon()  # while it waits for its slot
-    await asyncio.sleep(0)
-    go.set()
-    await asyncio.gather(*tasks)
-    third = Handle()
-    third.abandon()
-    await work(third, go)
-    assert outcomes == ["abandoned", "worked", "abandoned"]
-    assert not slots.locked()
