@@ -51,6 +51,10 @@ class IntRange(msgspec.Struct, frozen=True):
         return (1 << (self.bits - 1)) - 1
 
 
+class Concealed(msgspec.Struct, frozen=True):
+    """The mark of values that no message may show."""
+
+
 class QuantityText(msgspec.Struct, frozen=True):
     """The mark of a text that has to be a Kubernetes quantity (`100m`, `64Mi`)."""
 
@@ -59,5 +63,6 @@ Int32 = Annotated[int, IntRange(32)]
 Int64 = Annotated[int, IntRange(64)]
 #: A quantity as text; `quantity` reads it. YAML numbers are accepted and kept as they are written.
 Quantity = Annotated[str, QuantityText()]
+CONCEALED = Concealed()
 #: Content that is never looked into.
 Raw = Any

@@ -14,6 +14,7 @@ import msgspec
 from minikubelet.api.base import Object
 from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.batch_defaults import with_cronjob_defaults, with_job_defaults
+from minikubelet.api.configuration import ConfigMap, Secret, with_config_map_defaults, with_secret_defaults
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
 from minikubelet.api.identity import identified
@@ -22,6 +23,12 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.problems import Problem, required
 from minikubelet.api.scalars import describe, quoted
 from minikubelet.api.schema import FAILED, Findings, read
+from minikubelet.api.validation.configuration import (
+    config_map_update,
+    secret_update,
+    validate_config_map,
+    validate_secret,
+)
 from minikubelet.api.validation.cronjobs import cronjob_warnings, validate_cronjob
 from minikubelet.api.validation.jobs import job_warnings, validate_job
 from minikubelet.api.validation.pods import validate_pod
@@ -85,6 +92,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     finish: Callable[[Any, Context], tuple[Any, list[Problem]]]
     #: What is accepted and deserves a word in the log; asked of valid objects only.
     warn: Callable[[Any], list[Problem]] = lambda _: []
+    #: What a changed manifest must not change: asked with the object in force and the new one.
+    update: Callable[[Any, Any], list[Problem]] = lambda _old, _new: []
 
 
 def _finish_pod(pod: Pod, context: Context) -> tuple[Pod, list[Problem]]:
@@ -102,12 +111,29 @@ def _finish_cronjob(cron: CronJob, context: Context) -> tuple[CronJob, list[Prob
     return finished, validate_cronjob(finished, sidecar_containers=context.sidecar_containers)
 
 
+def _finish_config_map(config_map: ConfigMap, _: Context) -> tuple[ConfigMap, list[Problem]]:
+    finished = with_config_map_defaults(config_map)
+    return finished, validate_config_map(finished)
+
+
+def _finish_secret(secret: Secret, _: Context) -> tuple[Secret, list[Problem]]:
+    finished = with_secret_defaults(secret)
+    return finished, validate_secret(finished)
+
+
 #: What is understood, by apiVersion and kind.
 KINDS: dict[tuple[str, str], Kind] = {
     ("v1", "Pod"): Kind(type=Pod, finish=_finish_pod),
     ("batch/v1", "Job"): Kind(type=Job, finish=_finish_job, warn=job_warnings),
     ("batch/v1", "CronJob"): Kind(type=CronJob, finish=_finish_cronjob, warn=cronjob_warnings),
+    ("v1", "ConfigMap"): Kind(type=ConfigMap, finish=_finish_config_map, update=config_map_update),
+    ("v1", "Secret"): Kind(type=Secret, finish=_finish_secret, update=secret_update),
 }
+
+
+def update_problems(old: Any, new: Any) -> list[Problem]:
+    """Why the manifest of an object in force must not be changed to that; two of one kind."""
+    return next((kind.update(old, new) for kind in KINDS.values() if kind.type is type(new) is type(old)), [])
 
 
 def decode_file(name: str, data: bytes, *, node_name: str, sidecar_containers: bool = True) -> DecodedFile:

@@ -7,6 +7,7 @@ Called by `decode`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -21,8 +22,14 @@ MAX_DEPTH = 64
 MAX_ALIASED_NODES = 100_000
 
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: A file in which a Secret may stand: what is said of its text must not repeat a part of it.
+_SECRET = re.compile(r"""\bkind["']?\s*:\s*["']?Secret\b""")
 _TAGS = {"str", "int", "bool", "float", "null"}
 _PREFIX = "tag:yaml.org,2002:"
+
+
+_UNKNOWN_TAG = "a tag is not understood, or does not fit its value; write a value that begins with ! in quotes"
+_UNKNOWN_ALIAS = "an alias has no anchor before it; write a value that begins with * in quotes"
 
 
 class Scalar(msgspec.Struct):
@@ -78,6 +85,7 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
     documents: list[Document] = []
     errors: list[TextError] = []
     number = 1
+    text = ""
     try:
         text = text_of(data)
         if is_json:
@@ -92,7 +100,8 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
             if not (isinstance(root, Scalar) and root.value is None):
                 documents.append(Document(number, root))
     except UnreadableError as error:
-        errors.append(TextError(error.line, number, "", str(error)))
+        message = error.discreet if _SECRET.search(text) else str(error)
+        errors.append(TextError(error.line, number, "", message))
     return Documents(tuple(documents), tuple(errors))
 
 
@@ -169,7 +178,7 @@ class _Composer:
         if len(self._frames) >= MAX_DEPTH:
             raise UnreadableError(f"nested more than {MAX_DEPTH} levels deep", line)
         if event.tag not in (None, "!", _PREFIX + "map", _PREFIX + "seq"):
-            raise UnreadableError(f"the tag {event.tag} is not understood; remove it", line)
+            raise UnreadableError(f"the tag {event.tag} is not understood; remove it", line, discreet=_UNKNOWN_TAG)
         place = ""
         if self._frames:
             parent = self._frames[-1]
@@ -198,9 +207,11 @@ class _Composer:
 
     def _alias(self, name: str, line: int) -> Node:
         if any(frame.anchor == name for frame in self._frames):
-            raise UnreadableError(f"the alias *{name} stands inside its own anchor &{name}", line)
+            message = f"the alias *{name} stands inside its own anchor &{name}"
+            raise UnreadableError(message, line, discreet="an alias stands inside its own anchor")
         if name not in self._anchors:
-            raise UnreadableError(f"the alias *{name} has no anchor &{name} before it", line)
+            message = f"the alias *{name} has no anchor &{name} before it"
+            raise UnreadableError(message, line, discreet=_UNKNOWN_ALIAS)
         node = self._anchors[name]
         self._aliased += 1 if isinstance(node, Scalar) else node.size
         if self._aliased > MAX_ALIASED_NODES:
@@ -266,5 +277,5 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Scalar:
     if not fits.get(name, False):
         short = quoted(text if len(text) <= 60 else text[:57] + "...")
         problem = f"{short} is no {name}" if name in _TAGS else "the tag is not understood; remove it"
-        raise UnreadableError(f"{tag.replace(_PREFIX, '!!')}: {problem}", line)
+        raise UnreadableError(f"{tag.replace(_PREFIX, '!!')}: {problem}", line, discreet=_UNKNOWN_TAG)
     return Scalar(line, value, text)

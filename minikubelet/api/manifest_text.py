@@ -15,11 +15,12 @@ _SURROGATE_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})
 
 
 class UnreadableError(Exception):
-    """The rest of the file cannot be understood."""
+    """The rest of the file cannot be understood. `discreet` is the message without what stands in the file."""
 
-    def __init__(self, message: str, line: int) -> None:
+    def __init__(self, message: str, line: int, *, discreet: str = "") -> None:
         super().__init__(message)
         self.line = line
+        self.discreet = discreet or message
 
 
 def text_of(data: bytes) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from minikubelet.api import quantity
-from minikubelet.api.base import IntRange, Object, QuantityText
+from minikubelet.api.base import Concealed, IntRange, Object, QuantityText
 from minikubelet.api.documents import Mapping, Node, Scalar, Sequence
 from minikubelet.api.scalars import describe, quoted
 from minikubelet.api.support import Level, Mark, mark_of
@@ -60,6 +60,8 @@ def reader_of(annotation: Any) -> Reader:
         extra = arguments[1]
         if isinstance(extra, IntRange):
             return functools.partial(_read_integer, extra)
+        if isinstance(extra, Concealed):
+            return functools.partial(_read_concealed, reader_of(arguments[0]))
         return _read_quantity if isinstance(extra, QuantityText) else reader_of(arguments[0])
     if origin in (typing.Union, types.UnionType):
         kinds = [kind for kind in arguments if kind is not type(None)]
@@ -239,6 +241,17 @@ def _read_quantity(node: Node, path: str, findings: Findings) -> Any:
         findings.problem(node, path, f"Invalid value: {quoted(node.text)}: {error}")
         return FAILED
     return text
+
+
+def _read_concealed(reader: Reader, node: Node, path: str, findings: Findings) -> Any:
+    """As the reader does, but what it found instead of the expected is not told."""
+    found = Findings()
+    value = reader(node, path, found)
+    for each in found.problems:
+        expected = each.message.partition(", found ")[0]
+        hint = "; write each value in quotes" if expected.endswith("a string") else ""
+        findings.problems.append(Finding(each.line, each.path, f"{expected}{hint} (what is there is not shown)"))
+    return value
 
 
 def _read_sequence(reader: Reader, zero: Any, node: Node, path: str, findings: Findings) -> Any:

@@ -11,6 +11,8 @@ The rules (README 1; LC 12.6 and 12.7 are the kubelet's, which differ):
 - Of several definitions of one object the one in force stays, and each other is refused with an error on its own
   file; the next in order of file name and document takes over when the holder goes. An edit of the holder's file does
   not lose it.
+- What must not change of an object (an immutable ConfigMap's data) does not: such an edit is an error. Removing the
+  object and putting it back is none.
 - No two objects share a uid (users may set `metadata.uid`).
 
 The kinds do not matter here: an object is anything with a kind and metadata.
@@ -25,7 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from minikubelet.api.decode import DecodedFile, ManifestError, ManifestNote, Origin
+from minikubelet.api.decode import DecodedFile, ManifestError, ManifestNote, Origin, update_problems
 from minikubelet.api.meta import key_of
 from minikubelet.api.pod import Pod
 
@@ -145,6 +147,8 @@ def after(state: State, changes: Mapping[str, Outcome]) -> State:
                 files.pop(file, None)
             case Trouble() | None:
                 files[file] = msgspec.structs.replace(before, trouble=outcome)
+            case DecodedFile() if not outcome.errors and (refused := _refused_updates(file, before, outcome)):
+                files[file] = msgspec.structs.replace(before, errors=refused, trouble=None)
             case DecodedFile() if not outcome.errors:
                 files[file] = FileState(objects=outcome.objects, notes=outcome.notes, origins=outcome.origins)
             case DecodedFile():
@@ -152,6 +156,16 @@ def after(state: State, changes: Mapping[str, Outcome]) -> State:
             case _:
                 files[file] = msgspec.structs.replace(before, errors=(outcome,), trouble=None)
     return _resolved(files, state.holders)
+
+
+def _refused_updates(file: str, before: FileState, now: DecodedFile) -> tuple[ManifestError, ...]:
+    """What the new content changes that must not change (an immutable ConfigMap's data) of the file's own objects."""
+    known = {object_key(obj): obj for obj in before.objects}
+    return tuple(
+        ManifestError(file=file, line=origin.line, document=origin.document, path=it.path, message=it.message)
+        for obj, origin in itertools.zip_longest(now.objects, now.origins, fillvalue=_FIRST)
+        for it in update_problems(known.get(object_key(obj)), obj)
+    )
 
 
 def desired(state: State, *, folder_errors: Mapping[str, tuple[ManifestError, ...]]) -> Desired:

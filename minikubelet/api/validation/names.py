@@ -32,6 +32,8 @@ _LABEL_VALUE_TEXT = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character"
 )
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_CONFIG_KEY_TEXT = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
 _HEADER_TEXT = "a valid HTTP header must consist of alphanumeric characters or '-'"
 _UID_TEXT = (
     "a uid must consist of alphanumeric characters, '-' or '.', and start and end with an alphanumeric character"
@@ -125,6 +127,18 @@ def env_name(text: str) -> list[str]:
     if all(" " <= character <= "~" and character != "=" for character in text):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def config_key(text: str) -> list[str]:
+    """A key of a ConfigMap or Secret: at the same time the name of a file."""
+    problems = _at_most(253, text)
+    if not re.fullmatch(_CONFIG_KEY, text):
+        problems.append(_pattern(_CONFIG_KEY_TEXT, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    if text in (".", ".."):
+        problems.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
 
 
 def header_name(text: str) -> list[str]:

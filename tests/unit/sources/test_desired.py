@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minikubelet.api.configuration import ConfigMap
 from minikubelet.api.decode import DecodedFile, ManifestError, Origin
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Pod
@@ -254,3 +255,25 @@ def test_what_is_in_force_only_leaves_when_its_file_drops_it(history: list[dict[
             vanished_before = before.files[it.file].trouble is Trouble.VANISHED
             if not dropped and not vanished_before:
                 assert state.objects[key] == it
+
+
+def config_map(value: str, *, immutable: bool) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="c", namespace="default"), data={"k": value}, immutable=immutable)
+
+
+def values(found: Desired) -> list[str]:
+    return [it.object.data["k"] for it in found.objects.values()]
+
+
+def test_an_edit_of_something_immutable_is_refused_and_what_was_stays() -> None:
+    def file(value: str) -> DecodedFile:
+        origins = (Origin(line=4, document=1),)
+        return DecodedFile(objects=(config_map(value, immutable=True),), errors=(), notes=(), origins=origins)
+
+    found = fold({"a.yaml": file("old")}, {"a.yaml": file("new")})
+    assert values(found) == ["old"]
+    assert errors(found) == {"a.yaml": ["a.yaml:4: data: Forbidden: field is immutable when `immutable` is set"]}
+    back = fold({"a.yaml": file("old")}, {"a.yaml": file("new")}, {"a.yaml": file("old")})
+    assert (values(back), back.errors) == (["old"], {})
+    anew = fold({"a.yaml": file("old")}, {"a.yaml": Trouble.GONE}, {"a.yaml": file("new")})
+    assert (values(anew), anew.errors) == (["new"], {}), "an object put back after its removal is another one"
