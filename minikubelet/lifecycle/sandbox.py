@@ -7,8 +7,6 @@ from minikubelet.lifecycle.memory import Memory
 from minikubelet.lifecycle.records import Observed, RecordState
 from minikubelet.lifecycle.restart import record_restarts
 
-_RAN = (RecordState.CREATED, RecordState.RUNNING, RecordState.EXITED)
-
 
 def new_attempt(pod: Pod, observed: Observed) -> int | None:
     """The attempt of the sandbox to be made, or None if the present one serves (LC 3.1)."""
@@ -35,10 +33,10 @@ def candidates(pod: Pod, observed: Observed, memory: Memory) -> list[Container]:
 
 
 def replaces(pod: Pod, observed: Observed, memory: Memory, attempt: int) -> bool:
-    """Whether a new sandbox is made, given that one is needed; if not, the pod ends (LC 3.2.1 to 3.2.4)."""
+    """Whether a new sandbox is made, given that one is needed; if not, the pod ends (LC 3.2.1 to 3.2.4).
+
+    Without a candidate every regular container has ended for good, so there is nothing to make one for.
+    """
     if pod.spec.restart_policy == "Never" and attempt != 0 and observed.containers:
         return False
-    if candidates(pod, observed, memory):
-        return True
-    records = (observed.newest(container.name) for container in pod.spec.containers)
-    return not any(record is not None and record.state in _RAN for record in records)
+    return bool(candidates(pod, observed, memory))

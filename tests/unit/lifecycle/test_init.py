@@ -9,7 +9,7 @@ from minikubelet.lifecycle.actions import StartContainer, StopContainer
 from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import HookState, ProbeResult
 from minikubelet.lifecycle.plan import plan
-from minikubelet.lifecycle.records import RecordState
+from minikubelet.lifecycle.records import Observed, RecordState
 from minikubelet.lifecycle.walk import walk
 from tests.unit.lifecycle.build import (
     PROBE,
@@ -98,6 +98,19 @@ def test_lc_4_2_6_dead_sidecars_are_restarted_together() -> None:
     subject = pod(init=(sidecar("s1"), sidecar("s2")))
     seen = observed(running("m"), exited("s1"), exited("s2", 1))
     decision = decide(subject, seen, memory(), T0 + 10)
+    assert [a.name for a in decision.actions if isinstance(a, StartContainer)] == ["s1", "s2"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(observed(running("m")), id="initialised, their records are gone"),
+        pytest.param(observed(running("i")), id="a later one runs, their records are gone"),
+        pytest.param(observed(exited("s1", 1), exited("s2", 1)), id="both crashed before the next one started"),
+    ],
+)
+def test_lc_4_2_3_neighbours_that_were_started_before_do_not_wait_for_each_other(seen: Observed) -> None:
+    decision = decide(pod("m", init=(sidecar("s1"), sidecar("s2"), "i")), seen, memory(), T0 + 10)
     assert [a.name for a in decision.actions if isinstance(a, StartContainer)] == ["s1", "s2"]
 
 

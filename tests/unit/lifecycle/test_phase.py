@@ -41,6 +41,8 @@ CRASH = StartError(reason="CrashLoopBackOff", message="no", at=T0 + 8, retry_at=
         pytest.param(pod(init=("i",)), [], "Pending", id="LC-11.4.2 init waits"),
         pytest.param(pod(init=(NOT_STARTED,)), [running("s")], "Pending", id="LC-11.4.2 sidecar not started"),
         pytest.param(pod(init=(NOT_STARTED,)), [running("m"), running("s")], "Running", id="LC-11.4.2 a main ran"),
+        pytest.param(pod(init=(NOT_STARTED,)), [running("s"), exited("m", 1, sandbox_id="old")], "Pending",
+                     id="LC-11.4.2 no main ran in this sandbox"),
         pytest.param(pod("m", "n"), [running("m")], "Pending", id="LC-11.4.3 one main waits"),
         pytest.param(pod(), [running("m")], "Running", id="LC-11.4.4 main runs"),
         pytest.param(pod("m", "n", policy="Never"), [running("m"), exited("n", 1)], "Running",

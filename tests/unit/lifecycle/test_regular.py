@@ -217,6 +217,14 @@ def test_lc_5_4_an_init_container_or_sidecar_can_ask_too() -> None:
     assert world.order("start") == ["i", "s", "m"] * 2
 
 
+def test_lc_5_4_a_container_that_runs_asks_for_nothing() -> None:
+    on_zero = ContainerRestartRule(
+        action="RestartAllContainers", exit_codes=RestartRuleExitCodes(operator="In", values=(0,))
+    )
+    main = container("m", restart_policy="Never", restart_policy_rules=(on_zero,))
+    assert plan(pod(main), observed(running("m")), memory()).to_reset == ()
+
+
 def test_lc_5_4_a_trigger_of_an_older_sandbox_asks_for_nothing() -> None:
     seen = observed(exited("m", 42, sandbox_id="old"))
     assert plan(pod(container("m", **ASKING)), seen, memory()).to_reset == ()

@@ -80,6 +80,19 @@ def test_lc_6_1_crash_loop_says_until_when() -> None:
     assert events == [(2.375, "Warning", "Back-off restarting failed container m in pod p_default(u1)", "m")]
 
 
+def test_lc_6_1_a_new_exit_makes_a_new_back_off() -> None:
+    """The note of the start between the two was lost."""
+    seen = observed(exited("m", 1, finished_at=T0 + 9))
+    first = decide(pod(), seen, memory(), T0 + 10)
+    key = next(iter(first.memory.backoff))
+    stale = {"m": StartError(reason="CrashLoopBackOff", message="old", at=T0, retry_at=T0 + 8)}
+    again = decide(
+        pod(), seen, memory(start_errors=stale, backoff={key: BackoffEntry(delay=10, last_update=T0)}), T0 + 10
+    )
+    assert again.memory.start_errors["m"].retry_at == again.wake_at == T0 + 19
+    assert [event.reason for event in again.events] == ["BackOff"]
+
+
 def test_lc_6_1_a_clock_that_was_set_back_does_not_prolong_the_wait() -> None:
     seen = observed(exited("m", 1, finished_at=T0 + 5000))
     first = decide(pod(), seen, memory(), T0 + 10)

@@ -151,6 +151,13 @@ def test_the_state_follows_the_newest_record(
     assert shown(found, status=old, policy="Never").state == state
 
 
+def test_lc_11_2_3_unknown_and_another_had_ended() -> None:
+    old = published(state=ContainerState(terminated=ENDED), container_id="containerd://old")
+    found = shown(record("m", RecordState.UNKNOWN), status=old)
+    assert found.state.waiting is not None
+    assert found.last_state.terminated == ENDED
+
+
 def test_lc_11_2_3_created() -> None:
     stop = Stopping(cause=StopCause.REMOVED, began=T0 + 9, grace=30)
     found = shown(record("m", RecordState.CREATED), running("n"), stopping=stop)
@@ -176,6 +183,12 @@ def test_lc_11_2_4_without_it_what_was_shown_before_becomes_the_last_state() -> 
     assert found.last_state.terminated == ENDED
     kept = shown(running("m", restart_count=2), status=published(last_state=ContainerState(terminated=ENDED)))
     assert kept.last_state.terminated == ENDED
+
+
+def test_lc_11_2_4_of_a_container_that_was_seen_running_the_last_state_stays() -> None:
+    last = ContainerState(terminated=ENDED)
+    old = published(state=ContainerState(running=StateRunning()), last_state=last, container_id="containerd://old")
+    assert shown(running("m", restart_count=2), status=old).last_state == last
 
 
 def test_lc_11_2_4_restart_counts_never_fall() -> None:
@@ -226,6 +239,19 @@ def test_lc_11_2_6_not_while_it_runs() -> None:
         subject, observed(running("m")), memory(start_errors=failing(), stopping=stop, post_start=hook), T0 + 10
     )
     assert status_of(decision.status, "m").state.running is not None
+
+
+@pytest.mark.parametrize(("main", "waits"), [(running("m"), True), (exited("m"), False)])
+def test_lc_11_2_6_a_sidecar_in_back_off_during_a_stop_waits_while_it_may_come_back(
+    main: ObservedContainer, *, waits: bool
+) -> None:
+    stop = Stopping(cause=StopCause.REMOVED, began=T0 + 9, grace=30)
+    seen = observed(main, exited("s", 1))
+    busy = frozenset({"start:s"})
+    decision = decide(
+        pod(init=(sidecar("s"),)), seen, memory(start_errors=failing(), stopping=stop, in_flight=busy), T0 + 10
+    )
+    assert (status_of(decision.status, "s").state.waiting is not None) is waits
 
 
 @pytest.mark.parametrize("code", [0, 1])
