@@ -65,7 +65,9 @@ async def test_a_database_of_a_newer_version_is_refused_and_left_as_it_is(path: 
     untouched.close()
 
 
-@pytest.mark.parametrize("damage", [b"this is no database at all, but long enough to look at" * 40, b"SQLite format 3\0" + b"\xff" * 4096])
+@pytest.mark.parametrize(
+    "damage", [b"this is no database at all, but long enough to look at" * 40, b"SQLite format 3\0" + b"\xff" * 4096]
+)
 async def test_a_damaged_database_is_set_aside_and_a_new_one_begun(path: Path, damage: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(damage)
