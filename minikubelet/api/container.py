@@ -77,7 +77,7 @@ class Container(Object):
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
-    security_context: Annotated[SecurityContext | None, NOT_YET] = None
+    security_context: SecurityContext | None = None
     termination_message_path: str = shown("/dev/termination-log")
     termination_message_policy: str = shown("File")
     stdin: bool = False

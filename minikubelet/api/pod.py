@@ -80,11 +80,11 @@ class PodSpec(Object):
     set_hostname_as_fqdn: Annotated[bool, NOT_YET] = False
     host_aliases: tuple[HostAlias, ...] = ()
     host_network: bool = False
-    host_pid: Annotated[bool, NOT_YET] = False
-    host_ipc: Annotated[bool, NOT_YET] = False
-    host_users: Annotated[bool, NOT_YET] = True
-    share_process_namespace: Annotated[bool, NOT_YET] = False
-    security_context: Annotated[PodSecurityContext | None, NOT_YET] = None
+    host_pid: bool = False
+    host_ipc: bool = False
+    host_users: bool = True
+    share_process_namespace: bool = False
+    security_context: PodSecurityContext | None = None
 
     resources: Annotated[ResourceRequirements | None, NOT_YET] = None
     overhead: Annotated[dict[str, Quantity], NOT_YET] = {}

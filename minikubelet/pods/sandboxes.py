@@ -15,7 +15,7 @@ from minikubelet.pods.volumes import VolumeError
 from minikubelet.pods.volumes.manager import RETRY as VOLUME_RETRY
 from minikubelet.runtime.adopt import run_sandbox
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
-from minikubelet.runtime.mapping import DNSError, HostnameError, sandbox_config
+from minikubelet.runtime.mapping import DNSError, HostnameError, UserNamespaceError, sandbox_config
 
 #: Seconds between tries to make a sandbox.
 _RETRY = BackoffPolicy(initial=1.0, factor=2.0, maximum=10.0)
@@ -40,7 +40,7 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
             raise
         except VolumeError as error:
             _tell(pod, services, "FailedMount", str(error))
-        except (ContainerRuntimeError, HostnameError, DNSError) as error:
+        except (ContainerRuntimeError, HostnameError, DNSError, UserNamespaceError) as error:
             _tell(pod, services, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
         except OSError as error:
             meta = pod.metadata

@@ -24,6 +24,7 @@ from minikubelet.runtime.errors import ContainerRuntimeError, NameReservedError,
 from minikubelet.runtime.mapping import (
     ContainerInputs,
     HostnameError,
+    NonRootError,
     VolumeNotFoundError,
     container_config,
     hosts_file,
@@ -117,7 +118,7 @@ class Starter:
                 termination_log=await services.volumes.termination_log(uid, container.name),
             )
             return container_config(pod, container, services.node, inputs)
-        except (VolumeError, VolumeNotFoundError, HostnameError, OSError) as error:
+        except (VolumeError, VolumeNotFoundError, HostnameError, NonRootError, OSError) as error:
             raise _StartFailedError("CreateContainerConfigError", str(error)) from error
 
     async def _hosts_file(self, pod: Pod) -> str | None:

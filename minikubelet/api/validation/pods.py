@@ -16,6 +16,12 @@ from minikubelet.api.validation.network import (
     validate_host_aliases,
     validate_host_network_ports,
 )
+from minikubelet.api.validation.security import (
+    validate_app_armor_agreement,
+    validate_app_armor_annotations,
+    validate_host_users,
+    validate_pod_security,
+)
 from minikubelet.api.validation.volumes import validate_volumes
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -27,7 +33,9 @@ def validate_pod(pod: Pod, *, sidecar_containers: bool) -> list[Problem]:
     """Everything that is wrong with a defaulted pod. `sidecar_containers` is the feature gate of that name."""
     return [
         *validate_metadata(pod.metadata, kind="pod"),
+        *validate_app_armor_annotations(pod.metadata, pod.spec),
         *validate_pod_spec(pod.spec, sidecar_containers=sidecar_containers),
+        *validate_app_armor_agreement(pod.metadata, pod.spec),
     ]
 
 
@@ -40,7 +48,9 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
         yield unsupported("spec.restartPolicy", spec.restart_policy, RESTART_POLICIES)
     if spec.dns_policy not in DNS_POLICIES:
         yield unsupported("spec.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    yield from validate_pod_security(spec)
     yield from validate_dns_config(spec.dns_config, policy=spec.dns_policy)
+    yield from validate_host_users(spec)
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
         detail = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"

@@ -24,6 +24,7 @@ from minikubelet.runtime.mapping.paths import (
     pod_directory,
 )
 from minikubelet.runtime.mapping.sandbox import sandbox_config
+from minikubelet.runtime.mapping.users import NonRootError, UserNamespaceError
 
 __all__ = [
     "ContainerInputs",
@@ -31,7 +32,9 @@ __all__ = [
     "HostnameError",
     "ImageFacts",
     "NodeContext",
+    "NonRootError",
     "SwapControl",
+    "UserNamespaceError",
     "VolumeNotFoundError",
     "cgroup_parent",
     "container_config",

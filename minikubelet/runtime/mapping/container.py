@@ -14,6 +14,7 @@ from minikubelet.runtime.mapping.node import NodeContext
 from minikubelet.runtime.mapping.paths import container_log_path
 from minikubelet.runtime.mapping.resources import container_resources
 from minikubelet.runtime.mapping.security import container_security
+from minikubelet.runtime.mapping.users import with_own_ids
 from minikubelet.runtime.pb import cri_pb2
 
 HOSTS = "/etc/hosts"
@@ -42,6 +43,8 @@ class ContainerInputs(msgspec.Struct, frozen=True, kw_only=True):
     hosts_file: str | None = None
     #: A fresh empty file (MT-6); None if it could not be made.
     termination_log: str | None = None
+    #: The first of the host's user ids that are the pod's own (SB-11); None: it has the host's user namespace.
+    first_id: int | None = None
 
 
 class VolumeNotFoundError(LookupError):
@@ -51,7 +54,7 @@ class VolumeNotFoundError(LookupError):
 def container_config(
     pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs
 ) -> cri_pb2.ContainerConfig:
-    """Raises VolumeNotFoundError, for CreateContainerConfigError."""
+    """Raises VolumeNotFoundError or NonRootError, for CreateContainerConfigError."""
     env = container_environment(container)
     return cri_pb2.ContainerConfig(
         metadata=cri_pb2.ContainerMetadata(name=container.name, attempt=inputs.restart_count),
@@ -60,7 +63,7 @@ def container_config(
         args=[expand(word, env) for word in container.args],
         working_dir=container.working_dir,
         envs=[cri_pb2.KeyValue(key=key, value=value) for key, value in env.items()],
-        mounts=_mounts(pod, container, inputs),
+        mounts=with_own_ids(_mounts(pod, container, inputs), inputs.first_id),
         labels=labels.pod_labels(pod) | {labels.CONTAINER_NAME: container.name},
         annotations=_annotations(pod, container, node, inputs),
         log_path=container_log_path(container.name, inputs.restart_count),
@@ -70,7 +73,12 @@ def container_config(
         linux=cri_pb2.LinuxContainerConfig(
             resources=container_resources(pod, container, node),
             security_context=container_security(
-                pod, node, image_uid=inputs.image.uid, image_user=inputs.image.username
+                pod,
+                container,
+                node,
+                image_uid=inputs.image.uid,
+                image_user=inputs.image.username,
+                first_id=inputs.first_id,
             ),
         ),
     )

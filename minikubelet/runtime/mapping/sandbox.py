@@ -13,16 +13,16 @@ from minikubelet.runtime.mapping.node import NodeContext
 from minikubelet.runtime.mapping.paths import log_directory
 from minikubelet.runtime.mapping.ports import port_mappings
 from minikubelet.runtime.mapping.resources import sandbox_resources
-from minikubelet.runtime.mapping.security import sandbox_security
+from minikubelet.runtime.mapping.security import sandbox_security, sandbox_sysctls
 from minikubelet.runtime.pb import cri_pb2
 
 
 def sandbox_config(
-    pod: Pod, node: NodeContext, *, attempt: int, resolv_conf: str | None
+    pod: Pod, node: NodeContext, *, attempt: int, resolv_conf: str | None, first_id: int | None = None
 ) -> tuple[cri_pb2.PodSandboxConfig, list[Warned]]:
-    """The message, and what is to be told as events. `resolv_conf`: see `dns_config`.
+    """The message, and what is to be told as events. `resolv_conf`: see `dns_config`; `first_id`: `namespace_options`.
 
-    Raises HostnameError or DNSError: no sandbox is possible as things are; the text is for FailedCreatePodSandBox.
+    Raises HostnameError, DNSError or UserNamespaceError: no sandbox is possible as things are; the text says why.
     """
     meta = pod.metadata
     dns, warned = dns_config(pod, node, resolv_conf=resolv_conf)
@@ -36,7 +36,8 @@ def sandbox_config(
         annotations=meta.annotations | {labels.OWNER: str(node.root_dir), labels.POD: carried(pod)},
         linux=cri_pb2.LinuxPodSandboxConfig(
             cgroup_parent=cgroup_parent(pod, node),
-            security_context=sandbox_security(pod),
+            security_context=sandbox_security(pod, first_id=first_id),
+            sysctls=sandbox_sysctls(pod),
             resources=sandbox_resources(pod, node),
             overhead=cri_pb2.LinuxContainerResources(),
         ),

@@ -286,9 +286,9 @@ def test_a_refused_field_of_the_spec_is_never_ignored(path: str) -> None:
 
 
 def test_an_error_is_a_line_that_editors_can_follow() -> None:
-    (error,) = decode_file("web.yaml", (BASE + "  hostPID: true\n").encode(), node_name="node").errors
-    assert str(error) == "web.yaml:12: spec.hostPID: Forbidden: not supported yet"
-    assert (error.line, error.document, error.path) == (12, 1, "spec.hostPID")
+    (error,) = decode_file("web.yaml", (BASE + "  schedulingGates: [x]\n").encode(), node_name="node").errors
+    assert str(error).startswith("web.yaml:12: spec.schedulingGates: Forbidden: not supported by this agent: ")
+    assert (error.line, error.document, error.path) == (12, 1, "spec.schedulingGates")
 
 
 def test_pods_survive_being_stored() -> None:
