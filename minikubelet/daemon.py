@@ -21,6 +21,7 @@ import grpc.aio
 import structlog
 
 from minikubelet.api.batch import CronJob, Job
+from minikubelet.api.configuration import ConfigMap, Secret
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
 from minikubelet.jobs.controller import JobController, Key, Manifest
@@ -30,6 +31,7 @@ from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.manager import PodManager, Wanted
+from minikubelet.pods.objects import ObjectStore
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.handlers.http_client import HttpClient
 from minikubelet.pods.recorder import EventRecorder
@@ -102,6 +104,7 @@ class Daemon:
         self._live = LivePods()
         self._recorder = EventRecorder(clock=time.time)
         self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
+        self._objects = ObjectStore()
         self._manager = PodManager(store=store, live=self._live)
         self._jobs = JobController(
             transact=store.durably,
@@ -149,6 +152,10 @@ class Daemon:
 
     def _wanted(self, desired: Desired) -> None:
         self._reporting.desired = desired
+        self._objects.apply(  # before the pods that refer to them
+            (it.object for it in desired.objects.values() if isinstance(it.object, ConfigMap | Secret)),
+            uncertain=bool(desired.errors or desired.being_written),
+        )
         self._manager.apply({key: Wanted(it.pod, it.file) for key, it in desired.pods.items()})
         self._jobs.apply(jobs=_manifests(desired, Job), crons=_manifests(desired, CronJob))
         self._first_read.set()
@@ -180,6 +187,7 @@ class Daemon:
                 state=self._state,
                 images=puller,
                 volumes=VolumeManager(config.root_dir, memory=node.memory_capacity),
+                objects=self._objects,
                 clients=Clients(exec_sync=self._cri.exec_sync, http=http),
                 recorder=self._recorder,
                 live=self._live,

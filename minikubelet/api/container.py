@@ -65,7 +65,7 @@ class Container(Object):
     args: tuple[str, ...] = ()
     working_dir: str = ""
     env: tuple[EnvVar, ...] = ()
-    env_from: Annotated[tuple[EnvFromSource, ...], NOT_YET] = ()
+    env_from: tuple[EnvFromSource, ...] = ()
     ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
     resize_policy: Annotated[tuple[ContainerResizePolicy, ...], NO_CLUSTER] = ()

@@ -7,8 +7,6 @@ from typing import Annotated
 from minikubelet.api.base import Object, Quantity, shown
 from minikubelet.api.support import refused
 
-NOT_YET_AT_ALL = refused("not supported yet", even_empty=True)
-
 
 class ObjectFieldSelector(Object):
     field_path: str
@@ -18,7 +16,7 @@ class ObjectFieldSelector(Object):
 class ResourceFieldSelector(Object):
     resource: str
     container_name: str = ""
-    divisor: Quantity = "0"
+    divisor: Quantity = shown("0")
 
 
 class ConfigMapKeySelector(Object):
@@ -45,13 +43,13 @@ class EnvVarSource(Object):
     resource_field_ref: ResourceFieldSelector | None = None
     config_map_key_ref: ConfigMapKeySelector | None = None
     secret_key_ref: SecretKeySelector | None = None
-    file_key_ref: FileKeySelector | None = None
+    file_key_ref: Annotated[FileKeySelector | None, refused("not supported by this agent", even_empty=True)] = None
 
 
 class EnvVar(Object):
     name: str
     value: str = ""
-    value_from: Annotated[EnvVarSource | None, NOT_YET_AT_ALL] = None
+    value_from: EnvVarSource | None = None
 
 
 class ConfigMapEnvSource(Object):

@@ -6,12 +6,13 @@ of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from minikubelet.api.configuration import ConfigMap, Secret
+from minikubelet.api.pod import Container, Pod
 
 CONFIG_MAP, SECRET = "ConfigMap", "Secret"
 
@@ -51,3 +52,34 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
             return self.secrets[namespace, name]
         except KeyError:
             raise NotFoundError(Ref(SECRET, namespace, name)) from None
+
+
+def refs_of(pod: Pod) -> frozenset[Ref]:
+    """Every object that the pod refers to, optional ones too."""
+    refs: set[tuple[str, str]] = set()
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        refs.update(_of_environment(container))
+    for volume in pod.spec.volumes:
+        if volume.config_map is not None:
+            refs.add((CONFIG_MAP, volume.config_map.name))
+        if volume.secret is not None:
+            refs.add((SECRET, volume.secret.secret_name))
+        for source in volume.projected.sources if volume.projected is not None else ():
+            if source.config_map is not None:
+                refs.add((CONFIG_MAP, source.config_map.name))
+            if source.secret is not None:
+                refs.add((SECRET, source.secret.name))
+    return frozenset(Ref(kind, pod.metadata.namespace, name) for kind, name in refs)
+
+
+def _of_environment(container: Container) -> Iterator[tuple[str, str]]:
+    for source in container.env_from:
+        if source.config_map_ref is not None:
+            yield CONFIG_MAP, source.config_map_ref.name
+        if source.secret_ref is not None:
+            yield SECRET, source.secret_ref.name
+    for variable in container.env:
+        if variable.value_from is not None and variable.value_from.config_map_key_ref is not None:
+            yield CONFIG_MAP, variable.value_from.config_map_key_ref.name
+        if variable.value_from is not None and variable.value_from.secret_key_ref is not None:
+            yield SECRET, variable.value_from.secret_key_ref.name

@@ -16,6 +16,9 @@ from minikubelet.lifecycle.records import Observed
 from minikubelet.lifecycle.stop import grace_of, stop_requested
 from minikubelet.lifecycle.view import NO_RESULTS, find
 
+#: Why a container could not be made: something it refers to is missing or wrong.
+CONFIG_ERROR = "CreateContainerConfigError"
+
 T = TypeVar("T")
 ProbeKind = Literal["startup", "liveness", "readiness"]
 
@@ -48,6 +51,16 @@ def start_failed(memory: Memory, name: str, error: StartError) -> Memory:
         post_start=_without(memory.post_start, name),
         start_errors={**memory.start_errors, name: error},
     )
+
+
+def retry_configuration(memory: Memory, *, now: float) -> Memory:
+    """What a container could not be made for may be there now: no need to wait any longer."""
+    due = {
+        name: _replace(error, retry_at=min(error.retry_at, now))
+        for name, error in memory.start_errors.items()
+        if error.reason == CONFIG_ERROR
+    }
+    return _replace(memory, start_errors={**memory.start_errors, **due}) if due else memory
 
 
 def post_start_finished(memory: Memory, container_id: str, error: StartError | None) -> Memory:

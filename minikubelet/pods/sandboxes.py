@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
+from minikubelet.api.objects import refs_of
 from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.backoff import BackoffPolicy
@@ -27,8 +29,17 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
     What fails is told as an event and tried again, for as long as the pod is wanted. Raises Abandoned when it no longer
     is, RuntimeUnavailableError when containerd went away.
     """
+    with services.objects.watched(lambda: refs_of(pod)) as changed:
+        await _try_until_made(pod, attempt=attempt, services=services, handle=handle, changed=changed)
+
+
+async def _try_until_made(
+    pod: Pod, *, attempt: int, services: Services, handle: Handle, changed: asyncio.Event
+) -> None:
+    """`changed`: something that the pod refers to has; no need to wait for the next try then."""
     delay, policy = 0.0, VOLUME_RETRY
     while True:
+        changed.clear()
         try:
             async with handle.may_cut():
                 await services.volumes.setup(pod)
@@ -50,7 +61,10 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
             return
         delay = min(delay * policy.factor, policy.maximum) if delay else policy.initial
         async with handle.may_cut():
-            await asyncio.sleep(delay)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await changed.wait()
+                    delay = 0.0
 
 
 async def _run(pod: Pod, attempt: int, services: Services) -> None:

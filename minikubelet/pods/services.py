@@ -8,6 +8,7 @@ from collections.abc import Callable
 from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
+from minikubelet.pods.objects import ObjectStore
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.slots import StartSlots
@@ -24,6 +25,7 @@ class Services:
     state: RuntimeState
     images: ImagePuller
     volumes: VolumeManager
+    objects: ObjectStore
     clients: Clients
     recorder: EventRecorder
     live: LivePods

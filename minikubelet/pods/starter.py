@@ -23,10 +23,13 @@ from minikubelet.runtime.adopt import create_container
 from minikubelet.runtime.errors import ContainerRuntimeError, NameReservedError, NotFoundError, RuntimeUnavailableError
 from minikubelet.runtime.mapping import (
     ContainerInputs,
+    Environment,
+    EnvironmentSourceError,
     HostnameError,
     NonRootError,
     VolumeNotFoundError,
     container_config,
+    container_environment,
     hosts_file,
     sandbox_config,
 )
@@ -58,6 +61,9 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
     ]
 
 
+_CONFIG_ERRORS = (VolumeError, VolumeNotFoundError, EnvironmentSourceError, HostnameError, NonRootError, OSError)
+
+
 class _StartFailedError(Exception):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -76,19 +82,22 @@ class Starter:
         container = find(pod, action.name)
         if container is None:  # an update of the manifest has dropped it since
             raise Abandoned
+        version, environment = self._services.objects.version, Environment()
         try:
             async with handle.may_cut():
-                config = await self._config(action, pod, container)
+                config, environment = await self._config(action, pod, container)
             async with handle.slot(self._services.starts, Turn.CONTAINER):
                 container_id = await uncut(
-                    self._create_and_start(action, pod, config, handle), name=f"{pod.metadata.name} {action.key} calls"
+                    self._create_and_start(action, pod, config, environment, handle),
+                    name=f"{pod.metadata.name} {action.key} calls",
                 )
         except ImageError as failure:
             return partial(notes.start_failed, name=action.name, error=failure.error)
         except _StartFailedError as failure:
-            self._event(pod, action.name, "Failed", f"Error: {failure}", kind="Warning")
-            now = self._services.clock()
-            error = StartError(reason=failure.reason, message=str(failure), at=now, retry_at=now + RETRY)
+            message, now = environment.conceal(str(failure)), self._services.clock()
+            self._event(pod, action.name, "Failed", f"Error: {message}", kind="Warning")
+            changed = failure.reason == notes.CONFIG_ERROR and self._services.objects.version != version
+            error = StartError(reason=failure.reason, message=message, at=now, retry_at=now if changed else now + RETRY)
             return partial(notes.start_failed, name=action.name, error=error)
         self._event(pod, action.name, "Started", "Container started")
         return partial(
@@ -99,7 +108,9 @@ class Starter:
             restart_count=action.restart_count,
         )
 
-    async def _config(self, action: StartContainer, pod: Pod, container: Container) -> cri_pb2.ContainerConfig:
+    async def _config(
+        self, action: StartContainer, pod: Pod, container: Container
+    ) -> tuple[cri_pb2.ContainerConfig, Environment]:
         """See to the image, make the files that the container needs, and its message."""
         services, uid = self._services, pod.metadata.uid
         try:
@@ -110,16 +121,25 @@ class Starter:
                 self._hosts_file(pod),
                 make_log_directory(pod, container.name, services.node),
             )
+            sandbox = services.state.observed(uid).ready_sandbox()
+            environment = container_environment(
+                pod,
+                container,
+                services.node,
+                objects=services.objects.now,
+                pod_ips=sandbox.ips if sandbox else (),
+            )
             inputs = ContainerInputs(
                 restart_count=action.restart_count,
                 image=image,
+                environment=environment,
                 volumes=self._volumes,
                 hosts_file=hosts,
                 termination_log=await services.volumes.termination_log(uid, container.name),
             )
-            return container_config(pod, container, services.node, inputs)
-        except (VolumeError, VolumeNotFoundError, HostnameError, NonRootError, OSError) as error:
-            raise _StartFailedError("CreateContainerConfigError", str(error)) from error
+            return container_config(pod, container, services.node, inputs), environment
+        except _CONFIG_ERRORS as error:
+            raise _StartFailedError(notes.CONFIG_ERROR, str(error)) from error
 
     async def _hosts_file(self, pod: Pod) -> str | None:
         sandbox = self._services.state.observed(pod.metadata.uid).ready_sandbox()
@@ -131,7 +151,12 @@ class Starter:
         return await self._services.volumes.write_hosts(pod.metadata.uid, content)
 
     async def _create_and_start(
-        self, action: StartContainer, pod: Pod, config: cri_pb2.ContainerConfig, handle: Handle
+        self,
+        action: StartContainer,
+        pod: Pod,
+        config: cri_pb2.ContainerConfig,
+        environment: Environment,
+        handle: Handle,
     ) -> str:
         services = self._services
         state = services.state
@@ -157,7 +182,11 @@ class Starter:
         except RuntimeUnavailableError:
             raise
         except ContainerRuntimeError as error:
-            await state.refresh(container_id)  # no event tells of it
+            if environment.conceal(str(error)) != str(error):  # the runtime's record of it would tell a secret
+                await services.cri.remove_container(container_id)
+                state.note_removed(container_id)
+            else:
+                await state.refresh(container_id)  # no event tells of it
             raise _StartFailedError("RunContainerError", str(error)) from error
         state.note_started(container_id)
         await link_container_log(

@@ -13,6 +13,7 @@ import contextlib
 import msgspec
 import structlog
 
+from minikubelet.api.objects import Ref, refs_of
 from minikubelet.api.pod import Pod
 from minikubelet.api.status import HostIP, PodIP, PodStatus
 from minikubelet.lifecycle import notes
@@ -101,7 +102,8 @@ class PodWorker:
         async with asyncio.TaskGroup() as tasks:
             probing = Probing(tasks, services=self._services, on_result=self._probed)
             try:
-                await self._live(tasks, probing)
+                with self._services.objects.subscribed(self._objects_changed):
+                    await self._live(tasks, probing)
             finally:
                 probing.stop()
                 self.looked.set()
@@ -218,6 +220,11 @@ class PodWorker:
     def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
         self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)
         self.wake()
+
+    def _objects_changed(self, changed: frozenset[Ref]) -> None:
+        if changed & refs_of(self.pod):
+            self.memory = notes.retry_configuration(self.memory, now=self._now())
+            self.wake()
 
     # ---- telling ------------------------------------------------------------------
     def _publish(self, status: PodStatus | None) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+from fractions import Fraction
 from pathlib import Path
 
 from minikubelet.runtime.mapping import NodeContext, SwapControl
 
 #: Documentation addresses: nothing is sent, the kernel is only asked which of its own addresses it would send from.
 _ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+
+
+#: The reference's hard eviction thresholds: what pods cannot have of the node (AD-5). Bytes, and a part of the whole.
+_MEMORY_KEPT = 100 << 20
+_STORAGE_KEPT = Fraction(1, 10)
 
 
 def node_context(
@@ -28,13 +35,19 @@ def node_context(
 
     Raises OSError: /proc or /sys is not readable.
     """
+    memory = _memory(sysroot / "proc/meminfo")
     cgroup_v2 = (sysroot / "sys/fs/cgroup/cgroup.controllers").exists()
     return NodeContext(
         node_name=node_name,
         node_ip=node_ip or default_address(),
         root_dir=root_dir,
         log_dir=log_dir,
-        memory_capacity=_memory(sysroot / "proc/meminfo"),
+        memory_capacity=memory,
+        allocatable={
+            "cpu": Fraction(os.cpu_count() or 1),
+            "memory": Fraction(max(memory - _MEMORY_KEPT, 0)),
+            "ephemeral-storage": _storage(root_dir) * (1 - _STORAGE_KEPT),
+        },
         systemd_cgroups=systemd_cgroups,
         cgroup_root=cgroup_root,
         cgroup_v2=cgroup_v2,
@@ -56,6 +69,14 @@ def default_address() -> str:
                 continue
             return str(probe.getsockname()[0])
     return ""
+
+
+def _storage(folder: Path) -> Fraction:
+    """The size in bytes of the file system that the folder is on, or will be."""
+    while not folder.exists():
+        folder = folder.parent
+    found = os.statvfs(folder)
+    return Fraction(found.f_frsize * found.f_blocks)
 
 
 def _memory(meminfo: Path) -> int:

@@ -18,6 +18,7 @@ from minikubelet.api.problems import (
     unsupported,
 )
 from minikubelet.api.validation import names
+from minikubelet.api.validation.environment import validate_env, validate_env_from
 from minikubelet.api.validation.handlers import refuse_handlers, validate_handlers
 from minikubelet.api.validation.resources import validate_resources
 from minikubelet.api.validation.security import validate_container_security
@@ -88,12 +89,8 @@ def _common(container: Container, path: str, volumes: AbstractSet[str], *, host_
         place = f"{path}.terminationMessagePolicy"
         yield unsupported(place, container.termination_message_policy, policies)
     yield from _ports(container.ports, f"{path}.ports")
-    for index, variable in enumerate(container.env):
-        place = f"{path}.env[{index}].name"
-        if not variable.name:
-            yield required(place)
-        for detail in names.env_name(variable.name):
-            yield invalid(place, variable.name, detail)
+    yield from validate_env(container.env, f"{path}.env")
+    yield from validate_env_from(container.env_from, f"{path}.envFrom")
     yield from _volume_mounts(container.volume_mounts, f"{path}.volumeMounts", volumes)
     pull_policies = ("Always", "IfNotPresent", "Never")
     if container.image_pull_policy not in pull_policies:

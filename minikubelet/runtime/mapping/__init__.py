@@ -10,10 +10,10 @@ from minikubelet.runtime.mapping.container import (
     ImageFacts,
     VolumeNotFoundError,
     container_config,
-    container_environment,
     container_hash,
 )
 from minikubelet.runtime.mapping.dns import DNSError, dns_config
+from minikubelet.runtime.mapping.environment import Environment, EnvironmentSourceError, container_environment
 from minikubelet.runtime.mapping.hostname import HostnameError, hostname_and_domain
 from minikubelet.runtime.mapping.hosts_file import hosts_file
 from minikubelet.runtime.mapping.node import NodeContext, SwapControl
@@ -29,6 +29,8 @@ from minikubelet.runtime.mapping.users import NonRootError, UserNamespaceError
 __all__ = [
     "ContainerInputs",
     "DNSError",
+    "Environment",
+    "EnvironmentSourceError",
     "HostnameError",
     "ImageFacts",
     "NodeContext",

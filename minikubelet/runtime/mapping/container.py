@@ -10,6 +10,7 @@ import msgspec
 from minikubelet.api.expansion import expand
 from minikubelet.api.pod import Container, Pod, Volume
 from minikubelet.runtime.mapping import labels
+from minikubelet.runtime.mapping.environment import Environment
 from minikubelet.runtime.mapping.node import NodeContext
 from minikubelet.runtime.mapping.paths import container_log_path
 from minikubelet.runtime.mapping.resources import container_resources
@@ -37,6 +38,7 @@ class ContainerInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     restart_count: int
     image: ImageFacts
+    environment: Environment = Environment()
     #: By volume name.
     volumes: Mapping[str, str] = {}
     #: The pod's hosts file (MT-4); None: the pod has no address yet.
@@ -55,7 +57,7 @@ def container_config(
     pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs
 ) -> cri_pb2.ContainerConfig:
     """Raises VolumeNotFoundError or NonRootError, for CreateContainerConfigError."""
-    env = container_environment(container)
+    env = inputs.environment.variables
     return cri_pb2.ContainerConfig(
         metadata=cri_pb2.ContainerMetadata(name=container.name, attempt=inputs.restart_count),
         image=cri_pb2.ImageSpec(image=inputs.image.ref, user_specified_image=container.image),
@@ -82,17 +84,6 @@ def container_config(
             ),
         ),
     )
-
-
-def container_environment(container: Container) -> dict[str, str]:
-    """The variables a container gets, in the order of their first mention (EV-2, EV-9).
-
-    A value may refer to those before it, not to itself or later ones. Exec probes and hooks expand with them as well.
-    """
-    variables: dict[str, str] = {}
-    for entry in container.env:
-        variables[entry.name] = expand(entry.value, variables)
-    return variables
 
 
 def container_hash(name: str, image: str) -> str:

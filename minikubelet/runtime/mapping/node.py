@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -26,6 +28,8 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     log_dir: Path
     #: MemTotal in bytes.
     memory_capacity: int
+    #: What the node has for pods: cpu in cores, memory and ephemeral-storage in bytes; stands in for limits (EV-6).
+    allocatable: Mapping[str, Fraction] = {}
     systemd_cgroups: bool
     cgroup_root: str = ""
     cgroup_v2: bool = False

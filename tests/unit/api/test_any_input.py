@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from minikubelet.api.base import Object
@@ -73,7 +73,7 @@ def test_random_objects_never_raise(value: Any) -> None:
     decode_bytes(data.encode(), "x.json")
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(of_struct(Pod, 4))
 def test_objects_with_the_right_names_and_wrong_values_never_raise(value: dict[str, Any]) -> None:
     decode_bytes(json.dumps({**value, "apiVersion": "v1", "kind": "Pod"}).encode())

@@ -8,8 +8,16 @@ from typing import Any
 import msgspec
 
 from minikubelet.api.meta import ObjectMeta
+from minikubelet.api.objects import Objects
 from minikubelet.api.pod import Container, Pod, PodSpec
-from minikubelet.runtime.mapping import ContainerInputs, ImageFacts, NodeContext, container_config, sandbox_config
+from minikubelet.runtime.mapping import (
+    ContainerInputs,
+    ImageFacts,
+    NodeContext,
+    container_config,
+    container_environment,
+    sandbox_config,
+)
 from minikubelet.runtime.pb import cri_pb2
 
 NODE = NodeContext(
@@ -51,5 +59,6 @@ def sandbox(of: Pod | None = None, *, attempt: int = 0, at: NodeContext = NODE) 
 def made(
     of: Container = MAIN, *, restart_count: int = 0, within: Pod | None = None, **inputs: Any
 ) -> cri_pb2.ContainerConfig:
-    given = msgspec.structs.replace(INPUTS, restart_count=restart_count, **inputs)
+    environment = container_environment(within or pod(of), of, NODE, objects=Objects())
+    given = msgspec.structs.replace(INPUTS, restart_count=restart_count, environment=environment, **inputs)
     return container_config(within or pod(of), of, NODE, given)

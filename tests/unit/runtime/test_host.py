@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import socket
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,22 @@ def test_a_socket_that_is_not_ours_to_use(tmp_path: Path, monkeypatch: pytest.Mo
         finding = socket_finding(str(path))
     assert finding is not None
     assert finding.remedy == "run as root"
+
+
+def test_ad_5_pods_can_have_all_but_what_the_node_keeps_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:        1048576 kB\n")
+    found = node_context(
+        node_name="n",
+        root_dir=tmp_path / "not/made/yet",
+        log_dir=tmp_path,
+        systemd_cgroups=False,
+        node_ip="10.0.0.1",
+        sysroot=tmp_path,
+    )
+    size = os.statvfs(tmp_path).f_frsize * os.statvfs(tmp_path).f_blocks
+    assert found.allocatable == {
+        "cpu": os.cpu_count(),
+        "memory": (1024 - 100) << 20,
+        "ephemeral-storage": Fraction(9 * size, 10),
+    }
