@@ -31,7 +31,7 @@ from minikubelet.api.validation.configuration import (
 )
 from minikubelet.api.validation.cronjobs import cronjob_warnings, validate_cronjob
 from minikubelet.api.validation.jobs import job_warnings, validate_job
-from minikubelet.api.validation.pods import validate_pod
+from minikubelet.api.validation.pods import pod_warnings, validate_pod
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ def _finish_secret(secret: Secret, _: Context) -> tuple[Secret, list[Problem]]:
 
 #: What is understood, by apiVersion and kind.
 KINDS: dict[tuple[str, str], Kind] = {
-    ("v1", "Pod"): Kind(type=Pod, finish=_finish_pod),
+    ("v1", "Pod"): Kind(type=Pod, finish=_finish_pod, warn=pod_warnings),
     ("batch/v1", "Job"): Kind(type=Job, finish=_finish_job, warn=job_warnings),
     ("batch/v1", "CronJob"): Kind(type=CronJob, finish=_finish_cronjob, warn=cronjob_warnings),
     ("v1", "ConfigMap"): Kind(type=ConfigMap, finish=_finish_config_map, update=config_map_update),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from minikubelet.api import quantity
 from minikubelet.api.container import Container, ContainerPort, ResourceRequirements
+from minikubelet.api.effective import HUGE_PAGES, container_requests, of_a_pod
 from minikubelet.api.handlers import HTTPGetAction, LifecycleHandler, Probe
 from minikubelet.api.image_name import default_pull_policy
 from minikubelet.api.meta import ObjectMeta
@@ -33,7 +34,7 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
 
 def _spec(spec: PodSpec) -> PodSpec:
     grace = spec.termination_grace_period_seconds
-    return replace(
+    spec = replace(
         spec,
         containers=tuple(_container(c, host_network=spec.host_network) for c in spec.containers),
         init_containers=tuple(_container(c, host_network=spec.host_network) for c in spec.init_containers),
@@ -43,7 +44,9 @@ def _spec(spec: PodSpec) -> PodSpec:
         scheduler_name=spec.scheduler_name or "default-scheduler",
         security_context=spec.security_context or PodSecurityContext(),
         termination_grace_period_seconds=1 if grace < 0 else grace,
+        overhead={name: quantity.canonical(value) for name, value in spec.overhead.items() if value},
     )
+    return spec if spec.resources is None else replace(spec, resources=_pod_resources(spec, spec.resources))
 
 
 def _volume(volume: Volume) -> Volume:
@@ -82,9 +85,28 @@ def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
 
 
 def _resources(resources: ResourceRequirements) -> ResourceRequirements:
+    resources = _canonical(resources)
+    return replace(resources, requests={**resources.limits, **resources.requests})
+
+
+def _pod_resources(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
+    """Requests that are left out beside limits: what the containers ask for together, else the limit."""
+    resources = _canonical(resources)
+    if not resources.limits:
+        return resources
+    together = {
+        name: quantity.written(name, amount)
+        for name, amount in container_requests(spec).items()
+        if of_a_pod(name) and not name.startswith(HUGE_PAGES)
+    }
+    stand_in = {name: limit for name, limit in resources.limits.items() if of_a_pod(name)}
+    return replace(resources, requests={**stand_in, **together, **resources.requests})
+
+
+def _canonical(resources: ResourceRequirements) -> ResourceRequirements:
     limits = {name: quantity.canonical(value) for name, value in resources.limits.items() if value}
     requests = {name: quantity.canonical(value) for name, value in resources.requests.items() if value}
-    return replace(resources, limits=limits, requests={**limits, **requests})
+    return replace(resources, limits=limits, requests=requests)
 
 
 def _probe(probe: Probe) -> Probe:

@@ -86,10 +86,10 @@ class PodSpec(Object):
     share_process_namespace: bool = False
     security_context: PodSecurityContext | None = None
 
-    resources: Annotated[ResourceRequirements | None, NOT_YET] = None
-    overhead: Annotated[dict[str, Quantity], NOT_YET] = {}
+    resources: ResourceRequirements | None = None
+    overhead: dict[str, Quantity] = {}
     runtime_class_name: Annotated[str | None, NOT_YET] = None
-    priority_class_name: Annotated[str, NOT_YET] = ""
+    priority_class_name: str = ""
     image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], NOT_YET] = ()
     resource_claims: Annotated[tuple[Raw, ...], _NO_CLAIMS] = ()
     service_account_name: Annotated[str, _NO_ACCOUNTS] = ""

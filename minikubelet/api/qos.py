@@ -14,15 +14,19 @@ _COUNTED = ("cpu", "memory")
 
 
 def qos_class(spec: PodSpec) -> str:
-    """`Guaranteed`, `Burstable` or `BestEffort`, over regular containers, init containers and sidecars alike."""
+    """`Guaranteed`, `Burstable` or `BestEffort`, over regular containers, init containers and sidecars alike.
+
+    What the pod says of itself as a whole counts instead of all of them.
+    """
     requests: defaultdict[str, Fraction] = defaultdict(Fraction)
     limits: defaultdict[str, Fraction] = defaultdict(Fraction)
     all_limited = True
-    for container in (*spec.containers, *spec.init_containers):
-        _add(requests, container.resources.requests)
-        _add(limits, container.resources.limits)
+    counted = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    for resources in counted if spec.resources is None else [spec.resources]:
+        _add(requests, resources.requests)
+        _add(limits, resources.limits)
         own: defaultdict[str, Fraction] = defaultdict(Fraction)
-        _add(own, container.resources.limits)
+        _add(own, resources.limits)
         all_limited = all_limited and len(own) == len(_COUNTED)
     if not requests and not limits:
         return BEST_EFFORT

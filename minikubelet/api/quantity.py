@@ -68,6 +68,17 @@ def canonical(text: str) -> str:
     return _with_exponent(value) if suffix[:1] in ("e", "E") and suffix != "E" else _with_decimal_suffix(value)
 
 
+def written(resource: str, value: Fraction) -> str:
+    """A value that was computed, as Kubernetes shows it: cpu in powers of ten, bytes in powers of two where that fits.
+
+    Rounded up to thousandths.
+    """
+    value = Fraction(_ceil(value * 1000), 1000)
+    if resource != "cpu" and value and value % 1024 == 0:
+        return _with_binary_suffix(value.numerator)
+    return _with_decimal_suffix(value)
+
+
 def _with_binary_suffix(number: int) -> str:
     suffix, power = next(each for each in reversed(_BINARY.items()) if number % 1024 ** each[1] == 0)
     return f"{number // 1024**power}{suffix}"

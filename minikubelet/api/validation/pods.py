@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minikubelet.api.pod import Pod, PodSpec
+from minikubelet.api.priority import is_critical
 from minikubelet.api.problems import Problem, Problems, forbidden, invalid, required, unsupported
 from minikubelet.api.validation import names
 from minikubelet.api.validation.containers import (
@@ -16,6 +17,7 @@ from minikubelet.api.validation.network import (
     validate_host_aliases,
     validate_host_network_ports,
 )
+from minikubelet.api.validation.resources import validate_overhead, validate_pod_resources
 from minikubelet.api.validation.security import (
     validate_app_armor_agreement,
     validate_app_armor_annotations,
@@ -43,6 +45,7 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
     yield from validate_volumes(spec.volumes)
     yield from validate_containers(spec)
     yield from validate_init_containers(spec, sidecar_containers=sidecar_containers)
+    yield from validate_pod_resources(spec)
     yield from validate_host_network_ports(spec)
     if spec.restart_policy not in RESTART_POLICIES:
         yield unsupported("spec.restartPolicy", spec.restart_policy, RESTART_POLICIES)
@@ -59,9 +62,21 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
         for detail in names.dns_label(spec.hostname):
             yield invalid("spec.hostname", spec.hostname, detail)
     yield from validate_host_aliases(spec.host_aliases)
+    if spec.priority_class_name:
+        for detail in names.dns_subdomain(spec.priority_class_name):
+            yield invalid("spec.priorityClassName", spec.priority_class_name, detail)
+    yield from validate_overhead(spec.overhead)
     if spec.os is not None:
         yield from _os(spec.os.name)
     yield from validate_image_blanks(spec)
+
+
+def pod_warnings(pod: Pod) -> list[Problem]:
+    """What a valid pod says that has no effect here, where that depends on the value."""
+    name = pod.spec.priority_class_name
+    if not name or is_critical(pod.spec):
+        return []
+    return [Problem("spec.priorityClassName", f"{name} has no meaning without a cluster")]
 
 
 def _os(name: str) -> Problems:

@@ -12,7 +12,7 @@ from minikubelet.runtime.mapping.hostname import sandbox_hostname
 from minikubelet.runtime.mapping.node import NodeContext
 from minikubelet.runtime.mapping.paths import log_directory
 from minikubelet.runtime.mapping.ports import port_mappings
-from minikubelet.runtime.mapping.resources import sandbox_resources
+from minikubelet.runtime.mapping.resources import sandbox_overhead, sandbox_resources
 from minikubelet.runtime.mapping.security import sandbox_security, sandbox_sysctls
 from minikubelet.runtime.pb import cri_pb2
 
@@ -39,7 +39,7 @@ def sandbox_config(
             security_context=sandbox_security(pod, first_id=first_id),
             sysctls=sandbox_sysctls(pod),
             resources=sandbox_resources(pod, node),
-            overhead=cri_pb2.LinuxContainerResources(),
+            overhead=sandbox_overhead(pod, node),
         ),
     )
     return config, warned

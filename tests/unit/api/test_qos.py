@@ -40,3 +40,17 @@ def test_the_class_follows_requests_and_limits(  # CG-1
         init_containers=tuple(container(*each) for each in init_containers),
     )
     assert qos_class(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "expected"),
+    [
+        pytest.param(NOTHING, NOTHING, "BestEffort", id="nothing for the pod, whatever the containers ask"),
+        pytest.param(FULL, FULL, "Guaranteed", id="the pod is limited, whatever its containers are"),
+        pytest.param(FULL, NOTHING, "Burstable", id="no limits"),
+        pytest.param({"cpu": "1"}, {"cpu": "1"}, "Burstable", id="memory not limited"),
+    ],
+)
+def test_what_the_pod_says_of_itself_counts_alone(requests: Amounts, limits: Amounts, expected: str) -> None:  # CG-1
+    of = ResourceRequirements(requests=requests, limits=limits)
+    assert qos_class(PodSpec(containers=(container({"cpu": "3"}, NOTHING),), resources=of)) == expected

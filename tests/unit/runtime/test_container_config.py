@@ -16,7 +16,7 @@ from minikubelet.runtime.mapping import (
 )
 from minikubelet.runtime.mapping.resources import quota, shares
 from minikubelet.runtime.pb import cri_pb2
-from tests.unit.runtime.build import NODE, container, made, node, pod
+from tests.unit.runtime.build import INPUTS, NODE, container, made, node, pod
 
 MIB = 1 << 20
 
@@ -306,3 +306,39 @@ SMALL = container(requests={"memory": "64Mi"})
 )
 def test_oom_score_adj(score: int, expected: int) -> None:
     assert score == expected
+
+
+def _within(of: Any, at: Any = NODE, **spec: Any) -> cri_pb2.LinuxContainerResources:
+    return container_config(pod(of, **spec), of, at, INPUTS).linux.resources
+
+
+def test_lr_3_a_limit_of_the_pod_counts_for_a_container_that_has_none() -> None:
+    whole = {"limits": {"cpu": "2", "memory": "64Mi"}, "requests": {"cpu": "1"}}
+    resources = _within(container(), resources=whole)
+    assert (resources.cpu_shares, resources.cpu_quota, resources.memory_limit_in_bytes) == (2048, 200_000, 64 * MIB)
+    own = _within(container(requests={"cpu": "1"}, limits={"cpu": "1", "memory": "0"}), resources=whole)
+    assert (own.cpu_shares, own.cpu_quota, own.memory_limit_in_bytes) == (1024, 100_000, 64 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "expected"),
+    [
+        pytest.param("system-node-critical", "64Mi", -997, id="LR-8 critical for the node"),
+        pytest.param("system-cluster-critical", "64Mi", 998, id="LR-8 critical for a cluster is not"),
+        pytest.param("mine", "64Mi", 998, id="LR-8 any other class"),
+    ],
+)
+def test_oom_score_adj_by_priority_class(name: str, memory: str, expected: int) -> None:
+    assert _within(container(requests={"memory": memory}), priorityClassName=name).oom_score_adj == expected
+
+
+def test_lr_8_what_the_pod_asks_for_beyond_its_containers_is_shared_among_them() -> None:
+    # 12Gi for the pod, 1Gi asked for by two containers: 11Gi // 2 more for each.
+    side = container("side", requests={"memory": "1Gi"}, restartPolicy="Always")
+    of = pod(container(), init=(side,), resources={"requests": {"memory": "12Gi"}})
+    more = 11 * 2**30 // 2
+    capacity = NODE.memory_capacity
+    main_score = container_config(of, of.spec.containers[0], NODE, INPUTS).linux.resources.oom_score_adj
+    side_score = container_config(of, side, NODE, INPUTS).linux.resources.oom_score_adj
+    assert main_score == 1000 - 1000 * more // capacity
+    assert side_score == 1000 - 1000 * (2**30 + more) // capacity

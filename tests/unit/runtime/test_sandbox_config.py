@@ -89,6 +89,20 @@ def test_sb_14_resources_of_a_sidecar_and_a_main_are_sums() -> None:
     assert linux.overhead == cri_pb2.LinuxContainerResources()
 
 
+def test_sb_14_overhead_is_sent_on_its_own_and_not_with_the_resources() -> None:
+    of = pod(container(requests={"cpu": "100m"}), overhead={"cpu": "50m", "memory": "10Mi"})
+    linux = sandbox(of).linux
+    assert linux.resources.cpu_shares == 102
+    assert (linux.overhead.cpu_shares, linux.overhead.cpu_quota, linux.overhead.cpu_period) == (51, 5000, 100000)
+    assert linux.overhead.memory_limit_in_bytes == 10 * 2**20
+
+
+def test_sb_14_with_cfs_quota_off_neither_quota_nor_period_is_sent() -> None:
+    of = pod(container(limits={"cpu": "100m"}))
+    resources = sandbox(of, at=node(cpu_cfs_quota=False)).linux.resources
+    assert (resources.cpu_shares, resources.cpu_quota, resources.cpu_period) == (2, 0, 0)
+
+
 def test_sb_14_a_plain_init_container_can_be_the_widest_moment() -> None:
     # RS-4: sidecar without requests, init container 300m, main without.
     of = pod(container(), init=(container("side", **SIDECAR), container("init", requests={"cpu": "300m"})))
