@@ -7,7 +7,7 @@ from minikubelet.api.status import PodCondition, PodStatus
 from minikubelet.lifecycle.final import Statuses
 from minikubelet.lifecycle.memory import Memory, StopCause
 from minikubelet.lifecycle.records import Observed
-from minikubelet.lifecycle.restart import may_restart_all, restart_all_triggers
+from minikubelet.lifecycle.restart import may_restart_all
 from minikubelet.lifecycle.sandbox import new_attempt
 from minikubelet.lifecycle.times import rfc3339
 
@@ -25,7 +25,7 @@ def conditions(
         _condition("PodScheduled", value=True),
     ]
     if may_restart_all(pod):
-        listed.append(_all_restarting(pod, phase, observed, memory))
+        listed.append(_all_restarting(phase, memory))
     return tuple(_dated(condition, memory.status, now) for condition in listed)
 
 
@@ -94,15 +94,14 @@ def _ready(pod: Pod, containers: PodCondition) -> PodCondition:
     return _condition("Ready", value=True)
 
 
-def _all_restarting(pod: Pod, phase: str, observed: Observed, memory: Memory) -> PodCondition:
+def _all_restarting(phase: str, memory: Memory) -> PodCondition:
     """LC 5.4.1: True from the exit that asks for it until all records are gone."""
     kind = "AllContainersRestarting"
     if phase == "Succeeded":
         return _condition(kind, value=False, reason="PodCompleted")
     if phase == "Failed":
         return _condition(kind, value=False, reason="PodFailed")
-    under_way = memory.stopping is not None and memory.stopping.cause is StopCause.RESTART_ALL
-    if not (under_way and (restart_all_triggers(pod, observed) or observed.containers)):
+    if memory.stopping is None or memory.stopping.cause is not StopCause.RESTART_ALL:
         return _condition(kind, value=False)
     message = "container exited with restart policy rule"
     return _condition(kind, value=True, reason="RestartAllContainersStarted", message=message)

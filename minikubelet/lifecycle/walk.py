@@ -56,10 +56,8 @@ def was_initialized(pod: Pod, observed: Observed, memory: Memory) -> bool:
     """
     if not observed.sandboxes:
         return False
-    records = (active(observed, container.name) for container in pod.spec.containers)
-    return observed.sandboxes[0].id in memory.initialized or any(
-        record is not None and record.state is not RecordState.UNKNOWN for record in records
-    )
+    ran = any(active(observed, container.name) is not None for container in pod.spec.containers)
+    return ran or observed.sandboxes[0].id in memory.initialized
 
 
 def walk(pod: Pod, observed: Observed, memory: Memory) -> Walk:

@@ -63,6 +63,7 @@ def test_lc_7_4_the_delay_doubles_to_its_maximum_and_begins_again_after_a_long_r
         entry = advance(entry, failed_at=step, now=step)
         delays.append(entry.delay)
     assert delays == [10, 20, 40, 80, 160, 300, 300]
+    assert advance(entry, failed_at=606, now=610).delay == 300
     assert advance(entry, failed_at=607, now=610) == BackoffEntry(delay=10, last_update=610)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from minikubelet.lifecycle.actions import StartContainer, StopContainer
 from minikubelet.lifecycle.decide import decide
-from minikubelet.lifecycle.memory import HookState, ProbeResult
+from minikubelet.lifecycle.memory import HookState, Kill, KillReason, ProbeResult
 from minikubelet.lifecycle.plan import plan
 from minikubelet.lifecycle.records import Observed, RecordState
 from minikubelet.lifecycle.walk import walk
@@ -91,6 +91,25 @@ def test_readme_5_mains_do_not_wait_for_the_last_sidecar_once_initialised() -> N
     world = World(pod("m", init=(sidecar("s"),)), lives).run(10)
     assert len(world.times("m", "start")) == 2
     assert status_of(world.status, "s").state.waiting is not None
+
+
+def test_readme_5_a_main_that_could_not_start_yet_does_not_wait_for_a_sidecar_that_is_down() -> None:
+    lives = {"s": [Life(3, code=1), Life(0, code=1)], "m": [Life(pulls=False), Life()]}
+    world = World(pod("m", init=(sidecar("s"),)), lives).run(12)
+    assert len(world.times("m", "start")) == 1
+    assert len(world.times("s", "start")) == 2
+
+
+def test_lc_4_1_a_result_of_a_probe_that_an_edit_removed_kills_nothing() -> None:
+    bad = memory(probes={"s-id": results(startup=ProbeResult.FAILURE, liveness=ProbeResult.FAILURE)})
+    found = plan(pod(init=(sidecar("s"),)), observed(running("s")), bad)
+    assert (found.to_kill, found.to_start) == ((), (0,))
+
+
+def test_lc_4_1_a_sidecar_that_is_being_killed_is_no_open_gate() -> None:
+    kills = {"s-id": Kill(reason=KillReason.LIVENESS, message="", began=T0, grace=30)}
+    found = plan(pod(init=(sidecar("s"), "i")), observed(running("s")), memory(kills=kills))
+    assert (found.init_to_start, found.to_kill) == ((), ())
 
 
 def test_lc_4_2_6_dead_sidecars_are_restarted_together() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from minikubelet.lifecycle.actions import CreateSandbox, StopContainer, StopSandbox
+from minikubelet.lifecycle.actions import CreateSandbox, RemoveContainer, StopContainer, StopSandbox
 from minikubelet.lifecycle.decide import decide
-from minikubelet.lifecycle.memory import StopCause
+from minikubelet.lifecycle.memory import StopCause, Stopping
 from minikubelet.lifecycle.plan import plan
 from minikubelet.lifecycle.records import ObservedSandbox
 from minikubelet.lifecycle.sandbox import new_attempt
@@ -146,6 +146,19 @@ def test_a_change_of_sandbox_in_which_everything_ends_for_good_ends_the_pod() ->
 def test_a_sandbox_that_died_is_stopped_once_to_give_its_network_back() -> None:
     decision = decide(pod(), observed(exited("m", 1), sandboxes=DEAD), memory(), T0 + 10)
     assert decision.actions == (StopSandbox(sandbox_id="sb0"),)
+
+
+def test_lc_1_3_4_the_new_sandbox_waits_for_the_old_init_records_to_be_gone() -> None:
+    subject = pod(init=("i",))
+    seen = observed(exited("m", 1), exited("i"), sandboxes=DEAD)
+    busy = memory(
+        stopping=Stopping(cause=StopCause.SANDBOX, began=T0 + 9, grace=30),
+        stopped_sandboxes=frozenset({"sb0"}),
+    )
+    decision = decide(subject, seen, busy, T0 + 10)
+    assert decision.actions == (RemoveContainer(name="i", container_id="i-id", logs=True),)
+    purged = decide(subject, observed(exited("m", 1), sandboxes=DEAD), busy, T0 + 10)
+    assert purged.actions == (CreateSandbox(attempt=1),)
 
 
 def test_nothing_starts_while_the_sandbox_is_being_made() -> None:

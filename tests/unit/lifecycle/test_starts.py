@@ -190,6 +190,8 @@ def test_a_start_that_was_noted_ends_its_error() -> None:
     assert started.start_errors == {}
     assert started.post_start == {"x": HookState.PENDING}
     assert started.restart_counts == {"m": 3}
+    gone = notes.container_started(failed, pod=pod(HOOKED), name="edited-out", container_id="y", restart_count=0)
+    assert gone.post_start == {}
     plain = notes.container_started(failed, pod=pod(), name="m", container_id="x", restart_count=0)
     assert plain.post_start == {}
 

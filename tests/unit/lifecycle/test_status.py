@@ -81,6 +81,11 @@ def test_lc_11_2_1_an_old_terminated_state_stays() -> None:
     assert (found.state.terminated, found.restart_count) == (ENDED, 2)
 
 
+def test_lc_11_2_3_without_a_name_from_the_runtime_the_image_is_the_spec_s() -> None:
+    assert shown(running("m", image="")).image == "busybox:1.36"
+    assert shown(running("m", image="docker.io/library/busybox:1.36")).image == "docker.io/library/busybox:1.36"
+
+
 def test_lc_11_2_2_a_lost_container() -> None:
     old = published(state=ContainerState(running=StateRunning()), restart_count=2)
     found = status_of(decide(pod(), observed(), memory(status=old), T0 + 1).status, "m")

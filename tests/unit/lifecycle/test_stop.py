@@ -248,6 +248,13 @@ def test_readme_6_a_sidecar_that_dies_while_the_main_ends_is_started_again() -> 
     assert [at for at, e in world.events if e.reason == "Killing" and e.container == "s"] == [5, 25]
 
 
+def test_a_hook_that_the_stop_abandoned_is_not_run_again() -> None:
+    main = container("m", lifecycle=hooks(post_start=True))
+    pending = memory(post_start={"m-id": HookState.PENDING}, stopping=stopping())
+    decision = decide(pod(main, "n"), observed(running("n"), running("m")), pending, T0 + 10)
+    assert {type(action) for action in decision.actions} == {StopContainer}
+
+
 @pytest.mark.parametrize("cause", [StopCause.COMPLETED, StopCause.INIT_FAILED, StopCause.SANDBOX])
 def test_readme_6_no_sidecar_comes_back_in_a_stop_of_the_pod_s_own(cause: StopCause) -> None:
     seen = observed(running("m"), exited("s", 1))
