@@ -221,3 +221,10 @@ def test_a_container_that_an_edit_took_out_of_the_manifest_is_stopped_and_remove
     world.run(10)
     assert {r.name for r in world.records} == {"m"}
     assert len(world.status.container_statuses) == 1
+
+
+def test_what_a_container_could_not_be_made_for_is_tried_again_at_once_when_it_may_be_there() -> None:
+    waiting = memory(start_errors={"m": error("CreateContainerConfigError"), "n": error("ErrImagePull")})
+    due = notes.retry_configuration(waiting, now=T0 + 8).start_errors
+    assert (due["m"].retry_at, due["n"].retry_at) == (T0 + 8, T0 + 16)
+    assert notes.retry_configuration(memory(), now=T0 + 8) == memory()
