@@ -21,18 +21,27 @@ from minikubelet.api import durations
 from minikubelet.api.base import kubernetes_name
 from minikubelet.api.documents import Mapping as MappingNode
 from minikubelet.api.documents import Node, Scalar, Sequence, read_documents
+from minikubelet.node import settings
+from minikubelet.runtime.capacity import THRESHOLDS
 
 API_VERSION = "minikubelet.config/v1"
 KIND = "MinikubeletConfiguration"
 FEATURE_GATES = frozenset({"SidecarContainers"})
 
 _DNS_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_IRREGULAR = {"cluster_dns": "clusterDNS"}
+_IRREGULAR = {
+    "cluster_dns": "clusterDNS",
+    "cpu_cfs_quota": "cpuCFSQuota",
+    "cpu_cfs_quota_period": "cpuCFSQuotaPeriod",
+}
 
 
 def _config_name(attribute: str) -> str:
     return _IRREGULAR.get(attribute) or kubernetes_name(attribute)
 
+
+#: Kubernetes quantities; small ones are written as plain numbers.
+Quantities = dict[str, str | int | float]
 
 #: Seconds, written as Go writes a duration: `20s`, `1m30s`, `250ms`.
 Seconds = Annotated[float, "duration"]
@@ -71,6 +80,16 @@ class Config(_Section, frozen=True, kw_only=True):
     resolv_conf: str = "/etc/resolv.conf"
     cgroup_driver: Literal["", "cgroupfs", "systemd"] = ""
     cgroup_root: str = ""
+    system_reserved: Quantities = {}
+    kube_reserved: Quantities = {}
+    eviction_hard: Quantities = msgspec.field(default_factory=lambda: {**THRESHOLDS})
+    pod_pids_limit: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    cpu_cfs_quota: bool = True
+    cpu_cfs_quota_period: Seconds = 0.1
+    seccomp_default: bool = False
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    node_labels: dict[str, str] = {}
+    runtime_classes: dict[str, str] = {}
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: Annotated[int, msgspec.Meta(ge=1)] | None = None
     crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
@@ -220,6 +239,13 @@ def _check(config: Config, problems: _Problems) -> None:
             "has to be a DNS name: lower-case letters, digits, '-' and '.'",
         ),
         "nodeIP": lambda: None if not config.node_ip else _not_an_ip(config.node_ip),
+        "systemReserved": lambda: settings.reserved_problem(config.system_reserved),
+        "kubeReserved": lambda: settings.reserved_problem(config.kube_reserved),
+        "evictionHard": lambda: settings.thresholds_problem(config.eviction_hard),
+        "cpuCFSQuotaPeriod": lambda: _unless(0.001 <= config.cpu_cfs_quota_period <= 1, "has to be from 1ms to 1s"),
+        "allowedUnsafeSysctls": lambda: settings.sysctls_problem(config.allowed_unsafe_sysctls),
+        "nodeLabels": lambda: settings.labels_problem(config.node_labels),
+        "runtimeClasses": lambda: settings.runtime_classes_problem(config.runtime_classes),
         "clusterDNS": lambda: next(filter(None, map(_not_an_ip, config.cluster_dns)), None),
         "maxParallelImagePulls": lambda: _unless(
             not config.serialize_image_pulls or config.max_parallel_image_pulls in (None, 1),

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import grpc.aio
+import msgspec
 import structlog
 
 from minikubelet.api.batch import CronJob, Job
@@ -27,6 +28,7 @@ from minikubelet.config import Config
 from minikubelet.jobs.controller import JobController, Key, Manifest
 from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
+from minikubelet.node import settings
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
@@ -205,7 +207,7 @@ class Daemon:
         self._reporting.reached(runtime)
         log.info("container runtime", name=runtime.name, version=runtime.version)
         systemd = config.cgroup_driver == "systemd" if config.cgroup_driver else bool(runtime.systemd_cgroups)
-        return await asyncio.to_thread(
+        node = await asyncio.to_thread(
             node_context,
             node_name=config.node,
             root_dir=config.root_dir,
@@ -215,6 +217,19 @@ class Daemon:
             cgroup_root=config.cgroup_root,
             cluster_dns=config.cluster_dns,
             cluster_domain=config.cluster_domain,
+            kept=settings.kept(
+                reserved=(config.system_reserved, config.kube_reserved), thresholds=config.eviction_hard
+            ),
+        )
+        return msgspec.structs.replace(
+            node,
+            cpu_cfs_quota=config.cpu_cfs_quota,
+            cpu_cfs_period=round(config.cpu_cfs_quota_period * 1e6),
+            pod_pids_limit=max(config.pod_pids_limit, 0),
+            seccomp_default=config.seccomp_default,
+            runtime_classes=config.runtime_classes,
+            user_namespaces=runtime.user_namespaces,
+            recursive_read_only=runtime.recursive_read_only,
         )
 
 

@@ -41,6 +41,12 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_image: str = ""
     cni_bin_dirs: tuple[str, ...] = ()
     cni_conf_dir: str = ""
+    #: Handlers that can give a pod user ids of its own, and those that can make mounts read-only all the way down. The
+    #: handler "" is the default.
+    user_namespaces: frozenset[str] = frozenset()
+    recursive_read_only: frozenset[str] = frozenset()
+    #: Whether a pod's groups can be held to those that it names.
+    strict_groups: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +146,9 @@ async def _facts(cri: CRIClient, version: cri_pb2.VersionResponse, status: cri_p
         sandbox_image=config.get("sandboxImage") or "",
         cni_bin_dirs=tuple(cni.get("binDirs") or [d for d in [cni.get("binDir")] if d]),
         cni_conf_dir=cni.get("confDir") or "",
+        user_namespaces=frozenset(h.name for h in status.runtime_handlers if h.features.user_namespaces),
+        recursive_read_only=frozenset(h.name for h in status.runtime_handlers if h.features.recursive_read_only_mounts),
+        strict_groups=status.features.supplemental_groups_policy,
     )
 
 

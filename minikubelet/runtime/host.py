@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-from fractions import Fraction
 from pathlib import Path
 
+from minikubelet.runtime.capacity import Kept, find_capacity, node_resources
 from minikubelet.runtime.mapping import NodeContext, SwapControl
 
+_KEPT_BY_DEFAULT = Kept()
 #: Documentation addresses: nothing is sent, the kernel is only asked which of its own addresses it would send from.
 _ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
-
-
-#: The reference's hard eviction thresholds: what pods cannot have of the node (AD-5). Bytes, and a part of the whole.
-_MEMORY_KEPT = 100 << 20
-_STORAGE_KEPT = Fraction(1, 10)
 
 
 def node_context(
@@ -29,6 +24,7 @@ def node_context(
     cgroup_root: str = "",
     cluster_dns: tuple[str, ...] = (),
     cluster_domain: str = "",
+    kept: Kept = _KEPT_BY_DEFAULT,
     sysroot: Path = Path("/"),
 ) -> NodeContext:
     """What is given, and what the kernel says. An empty `node_ip` is found out. `sysroot` is for tests.
@@ -43,11 +39,7 @@ def node_context(
         root_dir=root_dir,
         log_dir=log_dir,
         memory_capacity=memory,
-        allocatable={
-            "cpu": Fraction(os.cpu_count() or 1),
-            "memory": Fraction(max(memory - _MEMORY_KEPT, 0)),
-            "ephemeral-storage": _storage(root_dir) * (1 - _STORAGE_KEPT),
-        },
+        resources=node_resources(find_capacity(memory=memory, folder=root_dir, sysroot=sysroot), kept),
         systemd_cgroups=systemd_cgroups,
         cgroup_root=cgroup_root,
         cgroup_v2=cgroup_v2,
@@ -69,14 +61,6 @@ def default_address() -> str:
                 continue
             return str(probe.getsockname()[0])
     return ""
-
-
-def _storage(folder: Path) -> Fraction:
-    """The size in bytes of the file system that the folder is on, or will be."""
-    while not folder.exists():
-        folder = folder.parent
-    found = os.statvfs(folder)
-    return Fraction(found.f_frsize * found.f_blocks)
 
 
 def _memory(meminfo: Path) -> int:

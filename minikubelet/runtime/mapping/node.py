@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from minikubelet.runtime.capacity import NodeResources
+
 
 class SwapControl(enum.Enum):
     """How the kernel lets containers be kept from swapping (LR-5)."""
@@ -28,8 +30,7 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     log_dir: Path
     #: MemTotal in bytes.
     memory_capacity: int
-    #: What the node has for pods: cpu in cores, memory and ephemeral-storage in bytes; stands in for limits (EV-6).
-    allocatable: Mapping[str, Fraction] = {}
+    resources: NodeResources = NodeResources()
     systemd_cgroups: bool
     cgroup_root: str = ""
     cgroup_v2: bool = False
@@ -43,4 +44,21 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     cpu_cfs_quota: bool = True
     #: Microseconds.
     cpu_cfs_period: int = 100_000
+    #: How many processes and threads a pod may have; 0: any number.
+    pod_pids_limit: int = 0
     seccomp_default: bool = False
+    #: The runtime's handler for each runtime class.
+    runtime_classes: Mapping[str, str] = {}
+    #: Handlers of the runtime that can give a pod user ids of its own (SB-11).
+    user_namespaces: frozenset[str] = frozenset()
+    #: Handlers of the runtime that can make a mount read-only all the way down (MT-3).
+    recursive_read_only: frozenset[str] = frozenset()
+
+    @property
+    def allocatable(self) -> Mapping[str, Fraction]:
+        """What pods can ask for: cpu in cores, memory and ephemeral-storage in bytes; stands in for limits (EV-6)."""
+        return self.resources.allocatable
+
+    def handler(self, runtime_class: str | None) -> str:
+        """The runtime's handler for pods of a runtime class; "" is its default. Raises KeyError: no such class here."""
+        return self.runtime_classes[runtime_class] if runtime_class else ""

@@ -13,6 +13,7 @@ import yaml
 from minikubelet.config import Config, ConfigError, load
 
 NO_DURATION = "is not a duration; write a number with a unit, such as 300ms, 10s, 1m30s or 2h"
+OWN_SYSCTLS = "net.*, kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*"
 SOCKET = "unix:///run/containerd/containerd.sock"
 SAMPLE = Path(__file__).parents[3] / "configs" / "config.yaml"
 
@@ -55,8 +56,14 @@ def test_values_are_read_and_typed(tmp_path: Path) -> None:
         "staticPodPath: /srv/pods\nfileCheckFrequency: 1m30s\nclusterDNS: [10.0.0.1]\nserializeImagePulls: no\n"
         "maxParallelImagePulls: 3\ncrashLoopBackOff:\n  maxContainerRestartPeriod: 10s\n"
         "featureGates:\n  SidecarContainers: false\nlogging: {format: json}\n"
+        "podPidsLimit: 500\ncpuCFSQuotaPeriod: 10ms\nsystemReserved: {cpu: 1, memory: 1Gi}\n"
+        "nodeLabels: {disk: ssd}\nruntimeClasses: {gvisor: runsc}\nallowedUnsafeSysctls: ['net.*', kernel.msgmax]\n"
     )
     config = load(file)
+    assert config.pod_pids_limit == 500
+    assert config.cpu_cfs_quota_period == 0.01
+    assert config.system_reserved == {"cpu": 1, "memory": "1Gi"}
+    assert config.runtime_classes == {"gvisor": "runsc"}
     assert config.static_pod_path == Path("/srv/pods")
     assert config.file_check_frequency == 90
     assert config.cluster_dns == ("10.0.0.1",)
@@ -98,6 +105,46 @@ def test_values_are_read_and_typed(tmp_path: Path) -> None:
         (
             "crashLoopBackOff: {maxContainerRestartPeriod: 301s}",
             ["1: crashLoopBackOff.maxContainerRestartPeriod: has to be from 1s to 300s"],
+        ),
+        ("systemReserved: {gpu: 1}", ["1: systemReserved: gpu cannot be reserved; cpu, memory, ephemeral-storage can"]),
+        (
+            "kubeReserved: {memory: 1Zi}",
+            ["1: kubeReserved: memory: 1Zi must be a quantity such as 2, 0.5, 100m, 64Mi or 1Gi"],
+        ),
+        ("kubeReserved: {cpu: -1}", ["1: kubeReserved: cpu: -1 has to be 0 or more"]),
+        (
+            "evictionHard: {imagefs.available: 15%}",
+            ["1: evictionHard: imagefs.available is not used here; memory.available, nodefs.available are"],
+        ),
+        (
+            "evictionHard: {nodefs.available: 101%}",
+            ["1: evictionHard: nodefs.available: 101% has to be a percentage from 0% to 100%"],
+        ),
+        (
+            "evictionHard: {memory.available: x%}",
+            ["1: evictionHard: memory.available: x% has to be a percentage from 0% to 100%"],
+        ),
+        ("podPidsLimit: -2", ["1: podPidsLimit: Expected int >= -1"]),
+        ("cpuCFSQuotaPeriod: 2s", ["1: cpuCFSQuotaPeriod: has to be from 1ms to 1s"]),
+        (
+            "allowedUnsafeSysctls: [vm.*]",
+            [f"1: allowedUnsafeSysctls: 'vm.*' is the whole host's; of each pod's own are only {OWN_SYSCTLS}"],
+        ),
+        (
+            "allowedUnsafeSysctls: [net/core/somaxconn]",
+            [
+                "1: allowedUnsafeSysctls: 'net/core/somaxconn' has to be written with dots: 'net.core.somaxconn'",
+            ],
+        ),
+        (
+            "allowedUnsafeSysctls: ['*']",
+            ["1: allowedUnsafeSysctls: '*' has to be the name of a sysctl, or the beginning of one and a *"],
+        ),
+        ("nodeLabels: {kubernetes.io/os: bsd}", ["1: nodeLabels: kubernetes.io/os is set by itself"]),
+        ("nodeLabels: {/x: a}", ["1: nodeLabels: /x: prefix part must be non-empty"]),
+        (
+            "runtimeClasses: {gvisor: ''}",
+            ["1: runtimeClasses: gvisor: name the runtime's handler for it, such as runsc"],
         ),
         (
             "containerRuntimeEndpoint: tcp://1.2.3.4:1",

@@ -12,6 +12,7 @@ from minikubelet.api.configuration import ConfigMap, Secret
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.objects import CONFIG_MAP, SECRET, Objects, Ref, refs_of
 from minikubelet.api.pod import Container, Pod
+from minikubelet.runtime.capacity import NodeResources
 from minikubelet.runtime.mapping import Environment, EnvironmentSourceError, container_environment
 from tests.unit.runtime.build import container, node, pod
 
@@ -41,7 +42,7 @@ OBJECTS = Objects(
 def environment(
     of: Container, *, within: Pod | None = None, pod_ips: tuple[str, ...] = ("10.0.0.7", "fd00::7"), **facts: Any
 ) -> Environment:
-    at = node(allocatable=ALLOCATABLE, **facts)
+    at = node(resources=NodeResources(allocatable=ALLOCATABLE), **facts)
     return container_environment(within or pod(of), of, at, objects=OBJECTS, pod_ips=pod_ips)
 
 

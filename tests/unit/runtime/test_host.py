@@ -60,7 +60,9 @@ def test_lr_5_swap_control_of_cgroup_v2(sysroot: Path) -> None:
 
 def test_lr_7_huge_page_sizes_as_the_kernel_names_them(sysroot: Path) -> None:
     for size in ("1048576kB", "2048kB", "64kB"):
-        (sysroot / f"sys/kernel/mm/hugepages/hugepages-{size}").mkdir(parents=True)
+        folder = sysroot / f"sys/kernel/mm/hugepages/hugepages-{size}"
+        folder.mkdir(parents=True)
+        (folder / "nr_hugepages").write_text("0\n")
     assert _look(sysroot).hugepage_sizes == ("64KB", "2MB", "1GB")
 
 
