@@ -15,7 +15,6 @@ from minikubelet.api.batch import (
     SuccessPolicyRule,
 )
 from minikubelet.api.index_set import IndexSet
-from minikubelet.api.status import PodStatus
 from minikubelet.store.job_records import PodRecord
 
 
@@ -37,7 +36,7 @@ def judge_failure(policy: PodFailurePolicy | None, pod: PodRecord) -> Verdict | 
 def _matching(rule: PodFailurePolicyRule, pod: PodRecord) -> str | None:
     key = f"{pod.namespace}/{pod.name}"
     if rule.on_exit_codes is not None:
-        for name, code in _exit_codes(pod.status):
+        for name, code in _exit_codes(pod):
             if _code_matches(rule.on_exit_codes, name, code):
                 return f"Container {name} for pod {key} failed with exit code {code}"
         return None
@@ -47,9 +46,13 @@ def _matching(rule: PodFailurePolicyRule, pod: PodRecord) -> str | None:
     return None
 
 
-def _exit_codes(status: PodStatus) -> Iterator[tuple[str, int]]:
+def _exit_codes(pod: PodRecord) -> Iterator[tuple[str, int]]:
     """Failed containers: regular ones first, then init containers and sidecars, in the order of the spec."""
-    for each in (*status.container_statuses, *status.init_container_statuses):
+    statuses = [*pod.status.container_statuses, *pod.status.init_container_statuses]
+    if pod.pod is not None:
+        order = [each.name for each in (*pod.pod.spec.containers, *pod.pod.spec.init_containers)]
+        statuses.sort(key=lambda status: order.index(status.name))  # a pod shows them by name
+    for each in statuses:
         if each.state.terminated is not None and each.state.terminated.exit_code != 0:
             yield each.name, each.state.terminated.exit_code
 

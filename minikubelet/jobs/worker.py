@@ -96,10 +96,14 @@ class JobWorker:
         )
 
     def claim_pods(self) -> None:
-        """Have the runner go on with the Job's pods. To be called before the runner ends what nobody claims."""
+        """Have the runner go on with the Job's pods. To be called before the runner ends what nobody claims.
+
+        One that has ended, or is to end, must not begin anew if nothing is left of it.
+        """
         for pod in self._pods_left():
             if pod.pod is not None:
-                claim = self._services.runner.keep if pod.phase else self._services.runner.start
+                runs = pod.mark is None and not pod.phase
+                claim = self._services.runner.start if runs else self._services.runner.keep
                 claim(pod.pod)
 
     async def reload(self) -> None:

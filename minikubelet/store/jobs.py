@@ -165,32 +165,9 @@ def start_run(connection: sqlite3.Connection, cron: CronRecord, job: JobRecord, 
     write_cron(connection, cron)
 
 
-def had_run(connection: sqlite3.Connection, cron_uid: str, *, minute: int) -> bool:
-    query = "SELECT 1 FROM cron_runs WHERE cron_uid = ? AND minute = ?"
-    return connection.execute(query, (cron_uid, minute)).fetchone() is not None
-
-
 def delete_cron(connection: sqlite3.Connection, uid: str) -> None:
     connection.execute("DELETE FROM cronjobs WHERE uid = ?", (uid,))
     connection.execute("DELETE FROM job_events WHERE object = ?", (uid,))
-
-
-# ---- attempts ------------------------------------------------------------------------
-def note_attempt(connection: sqlite3.Connection, pod_uid: str, *, container: str, restart_count: int) -> None:
-    """A container of a Job's pod is about to be created. Pods of no Job are not noted."""
-    connection.execute(
-        "INSERT OR IGNORE INTO job_attempts (pod_uid, container, restart_count)"
-        " SELECT uid, ?, ? FROM job_pods WHERE uid = ?",
-        (container, restart_count, pod_uid),
-    )
-
-
-def attempts_of(connection: sqlite3.Connection, pod_uid: str) -> dict[str, int]:
-    """The highest restart count of each container that was about to be created."""
-    rows = connection.execute(
-        "SELECT container, max(restart_count) FROM job_attempts WHERE pod_uid = ? GROUP BY container", (pod_uid,)
-    )
-    return dict(rows)
 
 
 # ---- reading -------------------------------------------------------------------------

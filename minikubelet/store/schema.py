@@ -69,12 +69,6 @@ _MIGRATIONS = (
         finished_at REAL NOT NULL,       -- of its last failed pod
         PRIMARY KEY (job_uid, idx)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE job_attempts (          -- written before a container is created
-        pod_uid TEXT NOT NULL REFERENCES job_pods (uid) ON DELETE CASCADE,
-        container TEXT NOT NULL,
-        restart_count INTEGER NOT NULL,
-        PRIMARY KEY (pod_uid, container, restart_count)
-    ) STRICT, WITHOUT ROWID;
     CREATE TABLE cronjobs (
         uid TEXT PRIMARY KEY,
         namespace TEXT NOT NULL,

@@ -216,6 +216,7 @@ class Lab:
 
     def __init__(self, program: Program, *, settings: Settings, seed: int, local_zone: tzinfo, epoch: float) -> None:
         self._epoch = epoch
+        self._opened = asyncio.get_running_loop().time()
         self.runner = FakeRunner(program, self.clock)
         self.connection = sqlite3.connect(":memory:", isolation_level="IMMEDIATE")
         self.connection.execute("PRAGMA foreign_keys = ON")
@@ -232,7 +233,7 @@ class Lab:
         self.controller: JobController
 
     def clock(self) -> float:
-        return self._epoch + asyncio.get_running_loop().time()
+        return self._epoch + asyncio.get_running_loop().time() - self._opened
 
     @property
     def now(self) -> float:
@@ -240,9 +241,19 @@ class Lab:
 
     # ---- the daemon --------------------------------------------------------------
     async def start(self) -> None:
-        self._ready = asyncio.Event()
-        self._task = asyncio.create_task(self._daemon(), name="daemon")
-        await self._ready.wait()
+        """Begin a daemon; one that is killed while it begins is begun again."""
+        while not self.alive:
+            self._ready = asyncio.Event()
+            self._task = asyncio.create_task(self._daemon(), name="daemon")
+            self._task.add_done_callback(lambda _: self._ready.set())
+            await self._ready.wait()
+            if not self.alive:
+                with contextlib.suppress(Killed, BaseExceptionGroup):
+                    await self._task
+
+    @property
+    def alive(self) -> bool:
+        return self._task is not None and not self._task.done()
 
     async def _daemon(self) -> None:
         self.controller = JobController(

@@ -1,0 +1,218 @@
+"""Whatever ends, is edited, deleted or killed in whatever order: what the books must always say (JOBS 4, 6, 12)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Coroutine
+from typing import Any
+
+import looptime
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from minikubelet.api.batch import is_indexed
+from minikubelet.api.index_set import IndexSet
+from minikubelet.api.pod import Pod
+from minikubelet.store.job_records import JobRecord, Mark, Outcome, PodRecord
+from tests.unit.jobs.lab import Killed, Lab, Script, lab, manifest
+
+Step = tuple[str, Any]
+
+SCRIPTS = st.lists(
+    st.builds(
+        Script,
+        work=st.sampled_from([0.5, 1.0, 2.0, 3.5]),
+        code=st.sampled_from([0, 0, 1, 5]),
+        start=st.sampled_from([0.0, 0.3]),
+        stopping=st.sampled_from([0.0, 0.5, 2.0]),
+        code_when_stopped=st.sampled_from([0, 143]),
+    ),
+    min_size=4,
+    max_size=12,
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("wait"), st.sampled_from([0.25, 1.0, 3.0])),
+        st.tuples(st.just("kill"), st.sampled_from([0.0, 2.0])),
+        st.tuples(st.just("kill at commit"), st.tuples(st.integers(1, 3), st.sampled_from(["before", "after"]))),
+        st.tuples(st.just("parallelism"), st.integers(0, 4)),
+        st.tuples(st.just("scale"), st.integers(1, 5)),
+        st.tuples(st.just("suspend"), st.booleans()),
+        st.tuples(st.just("delete"), st.integers(0, 3)),
+        st.tuples(st.just("backoffLimit"), st.integers(0, 6)),
+    ),
+    max_size=14,
+)
+IGNORE_FIVE = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [5]}}]}
+SPECS = st.fixed_dictionaries(
+    {"parallelism": st.integers(1, 4), "completions": st.integers(1, 5)},
+    optional={
+        "completionMode": st.just("Indexed"),
+        "backoffLimit": st.integers(0, 6),
+        "podReplacementPolicy": st.just("Failed"),
+    },
+)
+PER_INDEX = st.fixed_dictionaries(
+    {
+        "parallelism": st.integers(1, 4),
+        "completions": st.integers(1, 5),
+        "completionMode": st.just("Indexed"),
+        "backoffLimitPerIndex": st.integers(0, 2),
+        "podReplacementPolicy": st.just("Failed"),
+    },
+    optional={"podFailurePolicy": st.just(IGNORE_FIVE)},
+)
+
+
+class Auditor:
+    """Looks at the books after every commit."""
+
+    def __init__(self, here: Lab) -> None:
+        self._here = here
+        self._outcomes: dict[str, Outcome] = {}
+        self._finished: dict[str, JobRecord] = {}
+        self._failed: dict[str, int] = {}
+        self._kill: tuple[int, str] | None = None
+
+    def kill_at(self, commits: int, when: str) -> None:
+        self._kill = (commits, when)
+
+    def __call__(self, when: str) -> None:
+        if when == "after":
+            self.audit()
+        if self._kill is not None and self._kill[1] == when:
+            left = self._kill[0] - 1
+            self._kill = (left, when) if left else None
+            if not left:
+                raise Killed
+
+    def audit(self) -> None:
+        found = self._here.books()
+        assert not found.unreadable
+        for job in found.jobs:
+            self._audit_job(job, [pod for pod in found.pods if pod.job_uid == job.uid])
+
+    def _audit_job(self, job: JobRecord, pods: list[PodRecord]) -> None:
+        for pod in pods:  # written once and never changed
+            if pod.outcome is not None:
+                assert self._outcomes.setdefault(pod.uid, pod.outcome) is pod.outcome
+            assert pod.uid not in self._outcomes or pod.outcome is not None
+        assert job.failed == sum(pod.outcome is Outcome.FAILED for pod in pods)
+        assert job.failed >= self._failed.get(job.uid, 0)
+        self._failed[job.uid] = job.failed
+        assert job.succeeded_pods == sum(pod.outcome is Outcome.SUCCEEDED for pod in pods)
+        open_pods = [pod for pod in pods if pod.outcome is None]
+        if is_indexed(job.job.spec):
+            done = {pod.index for pod in pods if pod.outcome is Outcome.SUCCEEDED and not pod.cut}
+            assert job.completed == IndexSet.of(index for index in done if index is not None)
+            assert not set(job.completed) & set(job.failed_indexes)
+            held = [pod.index for pod in open_pods]
+            assert len(held) == len(set(held))
+        kinds = {condition.type for condition in job.conditions if condition.status == "True"}
+        assert not {"SuccessCriteriaMet", "FailureTarget"} <= kinds
+        assert not ("Complete" in kinds and "SuccessCriteriaMet" not in kinds)
+        assert not ("Failed" in kinds and "FailureTarget" not in kinds)
+        if job.finished is not None:
+            assert not open_pods
+            frozen = msgspec.structs.replace(job, job=self._finished.setdefault(job.uid, job).job)
+            assert frozen == self._finished[job.uid]
+
+
+def guard(here: Lab, scripts: list[Script]) -> Any:
+    """The pods' program, which also looks at each start."""
+    endless = itertools.cycle(scripts)
+
+    def program(pod: Pod) -> Script:
+        found = here.books()
+        record = next(it for it in found.pods if it.uid == pod.metadata.uid)  # R1: intent first
+        job = next(it for it in found.jobs if it.uid == record.job_uid)
+        if record.index is not None:
+            assert record.index not in job.completed
+            assert record.index not in job.failed_indexes
+        return next(endless)
+
+    return program
+
+
+def live(here: Lab) -> int:
+    """Pods that run or are about to, and that nobody has marked."""
+    return sum(
+        pod.mark is None
+        and pod.outcome is None
+        and (seen := here.runner.seen(pod.uid)) is not None
+        and seen.status.phase in ("Pending", "Running")
+        for pod in here.books().pods
+    )
+
+
+async def play(spec: dict[str, Any], scripts: list[Script], steps: list[Step]) -> None:
+    async with lab(base=0.5) as here:
+        here.runner.program = guard(here, scripts)
+        auditor = here.interrupt = Auditor(here)
+        here.put(manifest(spec))
+        for kind, value in steps:
+            await take(here, auditor, spec, kind, value)
+            await here.until(here.now)
+            while not here.alive:
+                await here.restart()
+                await here.until(here.now)
+            assert live(here) <= (0 if spec.get("suspend") else spec["parallelism"])
+        spec |= {"suspend": False, "backoffLimit": 6}
+        spec["parallelism"] = spec["completions"] if spec.get("completionMode") else max(1, spec["parallelism"])
+        here.interrupt = lambda _: auditor.audit()
+        here.put(manifest(spec))
+        await here.restart()
+        await here.until(here.now + 3000)
+        (job,) = here.books().jobs
+        rest = f"{job} {here.books().pods} {here.runner.pods}"
+        assert job.finished is not None or not any(script.code == 0 for script in scripts), rest
+        left = {pod.uid for pod in here.books().pods if not pod.gone}
+        assert set(here.runner.pods) == left
+        assert not here.live or job.finished is None
+
+
+async def take(here: Lab, auditor: Auditor, spec: dict[str, Any], kind: str, value: Any) -> None:
+    match kind:
+        case "wait":
+            await here.until(here.now + value)
+        case "kill":
+            await here.kill()
+            await here.until(here.now + value)
+        case "kill at commit":
+            auditor.kill_at(*value)
+        case "delete":
+            pods = [pod for pod in here.books().pods if not pod.gone]
+            worker = next(iter(here.controller._jobs.values()), None)
+            if worker is not None and pods:
+                worker.delete_pod(pods[value % len(pods)].uid, mark=Mark.OPERATOR)
+        case "scale":
+            if spec.get("completionMode"):
+                spec |= {"completions": value, "parallelism": value}
+                here.put(manifest(spec))
+        case _:
+            spec[kind] = value
+            here.put(manifest(spec))
+
+
+def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
+    """An event loop of its own for each example: hypothesis and looptime's marker do not go together."""
+    loop = looptime.new_event_loop(_enabled=True)
+    try:
+        loop.run_until_complete(work)
+    finally:
+        loop.close()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(spec=SPECS, scripts=SCRIPTS, steps=STEPS)
+def test_the_books_hold_whatever_happens(spec: dict[str, Any], scripts: list[Script], steps: list[Step]) -> None:
+    in_virtual_time(play(dict(spec), scripts, steps))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(spec=PER_INDEX, scripts=SCRIPTS, steps=STEPS)
+def test_the_books_hold_whatever_happens_to_indexes_that_fail_by_themselves(
+    spec: dict[str, Any], scripts: list[Script], steps: list[Step]
+) -> None:
+    in_virtual_time(play(dict(spec), scripts, steps))
