@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from minikubelet.api.pod import Container, ContainerRestartRule, Pod, RestartRuleExitCodes
 from tests.unit.lifecycle.build import PROBE, container, hooks, pod
 from tests.unit.lifecycle.simulator import MAKE, Life, World
+
+#: Many histories in one test: on a busy machine they may take longer than a test usually may.
+pytestmark = pytest.mark.timeout(90)
 
 GRACE = st.sampled_from([0, 1, 3, 10])
 RULE = ContainerRestartRule(action="RestartAllContainers", exit_codes=RestartRuleExitCodes(operator="In", values=(7,)))
@@ -148,7 +152,7 @@ def histories(draw: st.DrawFn, *, amnesia: bool = True) -> History:
 
 #: No shrinking: it replays for minutes, and the journal that a failure prints says enough.
 COMMON = settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
