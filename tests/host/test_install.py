@@ -69,7 +69,7 @@ def test_a_containerd_with_cri_switched_off_is_told_of_and_not_edited(bare: Host
     assert "Not running yet" not in install(bare)
 
 
-def test_network_configuration_and_plugins_of_a_host_are_used_as_they_are(bare: Host) -> None:
+def test_a_hosts_own_network_configuration_plugins_and_folders_are_left_as_they_are(bare: Host) -> None:
     bare.shell(
         "mkdir -p /etc/cni/net.d /opt/cni/bin;"
         'echo \'{"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"loopback"}]}\''
@@ -79,5 +79,7 @@ def test_network_configuration_and_plugins_of_a_host_are_used_as_they_are(bare: 
     install(bare)
     assert bare.shell("ls /etc/cni/net.d") == "99-mine.conflist"
     assert "bridge" in bare.shell("ls /opt/cni/bin").split(), "containerd's own folder of plugins is filled"
-    bare.shell(f"{CHECKOUT}/scripts/uninstall --purge")
+    bare.shell("echo 'rootDir: /srv/mine' >>/etc/minikubelet/config.yaml")
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall --purge")
     assert bare.shell("ls /etc/cni/net.d; ls /opt/cni/bin") == "99-mine.conflist"
+    assert "install did not make them: /srv/mine" in told
