@@ -18,6 +18,7 @@ import msgspec
 
 from bench.floor import Floor
 from bench.marks import Marks, script
+from bench.probes import ProbeServer
 from minikubelet.api.decode import decode_file
 from minikubelet.api.pod import Pod
 from minikubelet.runtime.channel import connect
@@ -194,6 +195,23 @@ class Bench:
         await self.remove(*pods)
         return {"floor": floor, "daemon": daemon, "cpu": busy, "idle": rest, "resident": resident}
 
+    async def probed_crowd(self, count: int, *, seconds: float) -> tuple[list[float], float]:
+        """So many pods with a readiness probe a second: how late the probes are, and the daemon's share of a core."""
+        async with ProbeServer().served() as server:
+            names = [self.name("probed") for _ in range(count)]
+            for name in names:
+                target = {"host": "127.0.0.1", "port": server.port, "path": f"/{name}"}
+                main = container("main", script(name), readinessProbe={"httpGet": target, "periodSeconds": 1})
+                self.drop(name, self.manifest(name, [main], terminationGracePeriodSeconds=1))
+            for name in names:
+                await self.marks.at(f"{name}.started", within=600)
+            await asyncio.sleep(5)
+            cpu, then = self.cpu(), time.monotonic()
+            late = await server.lateness(names, seconds=seconds)
+            share = (self.cpu() - cpu) / (time.monotonic() - then)
+            await self.remove(*names)
+            return late, share
+
 
 def told(what: str, value: float, goal: float, unit: str = "x") -> None:
     print(f"{what:64} {value:8.2f} {unit:3} goal {goal:g}  {'reached' if value <= goal else 'MISSED'}", flush=True)
@@ -229,6 +247,9 @@ async def bench(node: PrivateNode, options: argparse.Namespace) -> None:
             told(f"idle with {options.pods} pods, of one core", found["idle"] * 100, 0.5, "%")
             told(f"resident memory with {options.pods} pods", found["resident"], 90, "MiB")
             print(f"processor time of the daemon while they started: {found['cpu']:.1f} s")
+            late, share = await it.probed_crowd(options.pods, seconds=20)
+            told(f"latest of {len(late)} probes, {options.pods} pods, one a second each", max(late) * 1000, 100, "ms")
+            print(f"processor time of the daemon meanwhile: {share * 100:.0f} % of one core")
 
 
 def main() -> None:
