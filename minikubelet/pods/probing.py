@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from minikubelet.api.pod import Container, Pod, is_sidecar
-from minikubelet.lifecycle.memory import HookState, Memory, ProbeResult, ProbeResults
+from minikubelet.lifecycle.memory import Memory, ProbeResult, ProbeResults
 from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
+from minikubelet.lifecycle.view import hook_holds
 from minikubelet.pods.executor import pod_address
 from minikubelet.pods.probes.prober import ContainerProber
 from minikubelet.pods.services import Services
@@ -40,7 +41,7 @@ class Probing:
             record = observed.newest(container.name)
             if record is None or record.state is not RecordState.RUNNING:
                 continue
-            if memory.post_start.get(record.id, HookState.DONE) is not HookState.DONE:
+            if hook_holds(container, record, memory):
                 continue  # until its hook has ended the container is not shown, nor probed (PH 4.6)
             wanted.add(record.id)
             if record.id not in self._probers:
