@@ -1,7 +1,8 @@
 """Runs the scenarios against minikubelet on a private containerd, one test each.
 
-Most run side by side, as the pods of a host do; those that kill the daemon come after, one at a time. Everything is
-under way from the first test on, each test waits for its verdict. MINIKUBELET_TEST_CONTAINERD names another containerd.
+Most run side by side, as the pods of a host do; those that kill the daemon, or containerd, come after, all at once.
+Everything is under way from the first test on, each test waits for its verdict. MINIKUBELET_TEST_CONTAINERD names
+another containerd.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.harness import Agent, Json, Scenario, play
+from tests.conformance.harness.agent import Agent
+from tests.conformance.harness.suite import Scenario, conduct
+from tests.conformance.harness.words import Json
 from tests.conformance.scenarios import suite
+from tests.support.images import BUSYBOX, OTHER_BUSYBOX, PAUSE
 from tests.support.node import PrivateNode
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(900)]
@@ -32,18 +36,27 @@ Verdicts = dict[str, "Future[Json]"]
 class NodeAgent(Agent):
     node: PrivateNode
 
-    def halt(self) -> None:
-        self.node.stop(signal.SIGKILL)
+    def can(self, outage: str) -> bool:
+        return outage in ("agent", "runtime")
 
-    def boot(self) -> None:
-        self.node.start()
+    def halt(self, outage: str) -> None:
+        if outage == "agent":
+            self.node.stop(signal.SIGKILL)
+        else:
+            self.node.containerd.stop()
+
+    def boot(self, outage: str) -> None:
+        if outage == "agent":
+            self.node.start()
+        else:
+            self.node.containerd.start()
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[PrivateNode]:
     node = PrivateNode(containerd=os.environ.get("MINIKUBELET_TEST_CONTAINERD", "containerd"))
     try:
-        node.create()
+        node.create(images=(BUSYBOX, OTHER_BUSYBOX, PAUSE))
         node.start()
         yield node
     finally:
@@ -58,20 +71,18 @@ def verdicts(node: PrivateNode, request: pytest.FixtureRequest, tmp_path_factory
     chosen = [s for s in suite.scenarios if s.name in wanted]
     futures: Verdicts = {s.name: Future() for s in chosen}
 
-    def decide(scenario: Scenario) -> None:
+    def report(scenario: Scenario, result: Json) -> None:
+        futures[scenario.name].set_result(result)
+
+    def run() -> None:
         try:
-            futures[scenario.name].set_result(play(agent, scenario))
-        except BaseException as error:  # noqa: BLE001 - goes to the test that waits for it
-            futures[scenario.name].set_exception(error)
+            conduct(agent, chosen, jobs=_AT_ONCE, report=report)
+        except BaseException as error:  # noqa: BLE001 - goes to the tests that wait
+            for future in futures.values():
+                if not future.done():
+                    future.set_exception(error)
 
-    def conduct() -> None:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(decide, (s for s in chosen if not s.alone)))
-        for scenario in chosen:
-            if scenario.alone:
-                decide(scenario)
-
-    threading.Thread(target=conduct, name="conformance", daemon=True).start()
+    threading.Thread(target=run, name="conformance", daemon=True).start()
     return futures
 
 
@@ -80,9 +91,11 @@ def test_scenario(scenario: Scenario, verdicts: Verdicts, node: PrivateNode) -> 
     result = verdicts[scenario.name].result()
     if result["verdict"] != "passed":
         pytest.fail(
-            f"{scenario.summary}\n{result['why']}\nthe end of the daemon's log:\n{_tail(node.log)}", pytrace=False
+            f"{scenario.summary}\n{result['why']}\nthe daemon's log of it:\n{_log_of(node.log, scenario.name)}",
+            pytrace=False,
         )
 
 
-def _tail(log: Path) -> str:
-    return log.read_text(errors="replace")[-4000:]
+def _log_of(log: Path, name: str) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if name in line]
+    return "\n".join(lines[-40:])

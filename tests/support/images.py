@@ -51,6 +51,8 @@ class Image:
 
 
 BUSYBOX = Image(names=(BUSYBOX_NAME, "docker.io/library/busybox:latest"), cmd=("sh",))
+#: The same programs, as another version that an edit can ask for.
+OTHER_BUSYBOX = Image(names=("docker.io/library/busybox:1.37",), cmd=("sh",), env=(*BUSYBOX.env, "EDITION=1.37"))
 PAUSE = Image(names=(PAUSE_NAME,), entrypoint=("/bin/sh", "-c", _PAUSE))
 
 

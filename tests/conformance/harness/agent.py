@@ -1,0 +1,121 @@
+"""The node agent under test, known by its folder and what it serves; and a trace of all it says of the pods."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from typing import Any, Self
+
+from tests.conformance.harness.host import uptime
+from tests.conformance.harness.words import Json
+
+
+class Failed(AssertionError):  # noqa: N818 - a verdict, not an error of the harness
+    """An expectation of a scenario that did not hold."""
+
+
+@dataclasses.dataclass
+class Agent:
+    """`stop` and `start` are shell commands, as are those for the runtime; without them outages are skipped."""
+
+    manifests: pathlib.Path
+    url: str
+    work: pathlib.Path
+    stop: str = ""
+    start: str = ""
+    stop_runtime: str = ""
+    start_runtime: str = ""
+
+    def pods(self) -> list[Json]:
+        found: list[Json] = self._get("/pods").get("items") or []
+        return found
+
+    def events(self) -> list[Json] | None:
+        """None where events are not served, as by a kubelet."""
+        try:
+            found: list[Json] = self._get("/events").get("items") or []
+        except urllib.error.HTTPError:
+            return None
+        return found
+
+    def problems(self) -> list[Json] | None:
+        """What is wrong with manifests, with `file`, `line`, `path` and `message`; None where that is not served."""
+        try:
+            found: list[Json] = self._get("/status")["manifests"]["errors"]
+        except urllib.error.HTTPError:
+            return None
+        return found
+
+    def can(self, outage: str) -> bool:
+        """Whether the outage ("agent" or "runtime") can be brought about."""
+        return bool(self.stop and self.start if outage == "agent" else self.stop_runtime and self.start_runtime)
+
+    def halt(self, outage: str) -> None:
+        _shell(self.stop if outage == "agent" else self.stop_runtime)
+
+    def boot(self, outage: str) -> None:
+        """Returns when the agent answers."""
+        _shell(self.start if outage == "agent" else self.start_runtime)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                self.pods()
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
+        raise Failed("the agent's /pods did not answer within 60 s of its start")
+
+    def _get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:  # noqa: S310 - the caller's own URL
+            return json.load(answer)
+
+
+def _shell(command: str) -> None:
+    subprocess.run(command, shell=True, check=True, timeout=60)  # noqa: S602 - the caller's own words
+
+
+class Trace:
+    """Writes every change of every scenario pod's status to FOLDER/<scenario>.json while it is open."""
+
+    def __init__(self, agent: Agent, folder: pathlib.Path) -> None:
+        self.agent, self.folder = agent, folder
+        self.seen: dict[str, list[Json]] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        for scenario, changes in self.seen.items():
+            (self.folder / f"{scenario}.json").write_text(json.dumps(changes, indent=1))
+
+    def _watch(self) -> None:
+        while not self._end.wait(0.03):
+            try:
+                pods = self.agent.pods()
+            except OSError:
+                continue
+            for pod in pods:
+                meta = pod["metadata"]
+                scenario = meta.get("labels", {}).get("scenario")
+                if scenario and meta["name"].startswith(scenario):
+                    change = {
+                        "uid": meta.get("uid"),
+                        "deletionTimestamp": meta.get("deletionTimestamp"),
+                        "status": pod.get("status"),
+                    }
+                    changes = self.seen.setdefault(scenario, [])
+                    if not changes or {k: changes[-1][k] for k in change} != change:
+                        changes.append({"uptime": uptime(), **change})

@@ -1,0 +1,265 @@
+"""Edits of a pod with a fixed uid are updates in place: only a new image restarts anything (LC 4.5, U1 to U9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.conformance.harness.run import Run
+from tests.conformance.harness.suite import suite
+from tests.conformance.harness.words import (
+    IMAGE,
+    OTHER_IMAGE,
+    POLICIES,
+    Json,
+    container,
+    file_probe,
+    script,
+    sidecar,
+)
+
+scenario, table = suite.scenario, suite.table
+
+#: Makes the pod with that image where the scenario wants it.
+Version = Callable[[str], Json]
+
+
+def edit(r: Run, version: Version) -> None:
+    r.apply(version(OTHER_IMAGE))
+
+
+def runs_other_image(r: Run, name: str) -> None:
+    r.until(
+        f"{name} runs {OTHER_IMAGE}",
+        lambda: "running" in (c := r.cstatus(name))["state"] and c["image"].endswith(OTHER_IMAGE),
+        40,
+    )
+
+
+@table(POLICIES)
+def image_of_running_main(r: Run, policy: str) -> None:
+    """LC U1: a new image restarts its container under every policy, and no other."""
+
+    def version(image: str) -> Json:
+        mains = [container("main", script("main"), image=image), container("other", script("other"))]
+        return r.pod(restartPolicy=policy, main=mains, uid=f"uid-{r.name}")
+
+    r.apply(version(IMAGE))
+    r.until_up("main", "other")
+    edit(r, version)
+    r.until_event("main", "starting", nth=2)
+    r.ordered("main term", "main exiting")
+    runs_other_image(r, "main")
+    r.until_told("Killing", "Container main definition changed, will be restarted", who="main")
+    r.check(r.restarts("other") == 0 and r.count("other", "starting") == 1, "the other was left alone")
+
+
+@table(POLICIES)
+def image_of_main_during_init(r: Run, policy: str) -> None:
+    """LC U2: a main whose image changes before it started starts once, with the new one."""
+
+    def version(image: str) -> Json:
+        return r.pod(
+            restartPolicy=policy,
+            init=[container("init", script("init", until="go"))],
+            main=[container("main", script("main"), image=image)],
+            uid=f"uid-{r.name}",
+        )
+
+    r.apply(version(IMAGE))
+    r.until_event("init", "started", 60)
+    edit(r, version)
+    r.release("go")
+    r.until_up("main")
+    runs_other_image(r, "main")
+    r.check(r.count("main", "starting") == 1 and r.count("init", "starting") == 1, "each ran once")
+
+
+@table({f"{kind}-{key}": (kind, POLICIES[key]) for kind in ("startup", "liveness") for key in ("always", "onfailure")})
+def image_of_failing_main(r: Run, row: tuple[str, str]) -> None:
+    """LC U3, 7.1: a main in the back-off of its probe kills comes back with the new image, and without the back-off."""
+    kind, policy = row
+
+    def version(image: str) -> Json:
+        probe = {f"{kind}Probe": file_probe("well", failureThreshold=1)}
+        main = container("main", script("main", term_code=1), image=image, **probe)
+        return r.pod(restartPolicy=policy, main=[main, container("other", script("other"))], uid=f"uid-{r.name}")
+
+    r.apply(version(IMAGE))
+    r.until_event("main", "exiting", 60, nth=2)
+    r.release("well")
+    edit(r, version)
+    r.until_event("main", "starting", nth=3)
+    runs_other_image(r, "main")
+    r.check(r.restarts("other") == 0, "the other was left alone")
+
+
+@table(POLICIES, lasts=10)
+def image_of_ending_main(r: Run, policy: str) -> None:
+    """LC U4: a pod that ends takes no new image; it ends in order."""
+
+    def version(image: str) -> Json:
+        return r.pod(
+            restartPolicy=policy,
+            activeDeadlineSeconds=4,
+            main=[
+                container("main", script("main", on_term=None, term="until_file go; j exiting; exit 0"), image=image)
+            ],
+            uid=f"uid-{r.name}",
+        )
+
+    r.apply(version(IMAGE))
+    r.until_event("main", "term", 60)
+    edit(r, version)
+    r.release("go")
+    r.until("main ended", lambda: r.ended("main") == (0, "Completed"))
+    r.check(r.until_phase("Failed").get("reason") == "DeadlineExceeded", "DeadlineExceeded")
+    r.check(r.count("main", "starting") == 1, "main ran once")
+
+
+@table({"completed": "completed", "running": "running", "ending": "ending"})
+def image_of_init_container(r: Run, when: str) -> None:
+    """LC U5: a new image never restarts an init container."""
+
+    def version(image: str) -> Json:
+        init = container("init", script("init", until="go"), image=image)
+        deadline: Json = {"activeDeadlineSeconds": 4} if when == "ending" else {}
+        return r.pod(
+            restartPolicy="Always",
+            init=[init],
+            main=[container("main", script("main"))],
+            uid=f"uid-{r.name}",
+            **deadline,
+        )
+
+    r.apply(version(IMAGE))
+    r.until_event("init", "started", 60)
+    if when == "completed":
+        r.release("go")
+        r.until_up("main")
+    elif when == "ending":
+        r.until_event("init", "term")
+    edit(r, version)
+    r.release("go")
+    if when == "ending":
+        r.until_phase("Failed")
+        r.never("main", "starting")
+    else:
+        r.until_up("main")
+        r.until("seen", lambda: r.cstatus("init")["restartCount"] == 0)
+    r.check(r.count("init", "starting") == 1, "init ran once")
+
+
+@table(POLICIES)
+def image_of_sidecar_during_init(r: Run, policy: str) -> None:
+    """LC U6: a sidecar whose image changes while a later init container runs restarts; nothing else does, or starts."""
+
+    def version(image: str) -> Json:
+        return r.pod(
+            restartPolicy=policy,
+            init=[
+                container("init1", script("init1", run=0.1)),
+                sidecar("side1", script("side1"), image=image),
+                container("init2", script("init2", until="go")),
+                sidecar("side2", script("side2")),
+            ],
+            main=[container("main", script("main"))],
+            uid=f"uid-{r.name}",
+        )
+
+    r.apply(version(IMAGE))
+    r.until_event("init2", "started", 60)
+    edit(r, version)
+    r.until_event("side1", "starting", nth=2)
+    runs_other_image(r, "side1")
+    for name in ("side2", "main"):
+        r.never(name, "starting")
+    r.release("go")
+    r.until_up("main")
+    for name in ("init1", "init2", "side2", "main"):
+        r.check(r.count(name, "starting") == 1, f"{name} ran once")
+
+
+@table(POLICIES)
+def image_of_running_sidecar(r: Run, policy: str) -> None:
+    """LC U7: only the sidecar restarts."""
+
+    def version(image: str) -> Json:
+        return r.pod(
+            restartPolicy=policy,
+            init=[sidecar("side1", script("side1"), image=image), sidecar("side2", script("side2"))],
+            main=[container("main", script("main"))],
+            uid=f"uid-{r.name}",
+        )
+
+    r.apply(version(IMAGE))
+    r.until_up("main")
+    edit(r, version)
+    r.until_event("side1", "starting", nth=2)
+    runs_other_image(r, "side1")
+    r.until_told("Killing", "Init container side1 definition changed", who="side1")
+    for name in ("side2", "main"):
+        r.check(r.count(name, "starting") == 1 and r.restarts(name) == 0, f"{name} was left alone")
+
+
+@table({f"{kind}-{key}": (kind, p) for kind in ("startup", "liveness") for key, p in POLICIES.items()})
+def image_of_failing_sidecar(r: Run, row: tuple[str, str]) -> None:
+    """LC U8: a sidecar in the back-off of its probe kills comes back with the new image, and the order is kept."""
+    kind, policy = row
+
+    def version(image: str) -> Json:
+        probe = {f"{kind}Probe": file_probe("well", failureThreshold=1)}
+        side = sidecar("side", script("side", term_code=1), image=image, **probe)
+        main = container("main", script("main"))
+        return r.pod(restartPolicy=policy, init=[side], main=[main], uid=f"uid-{r.name}")
+
+    r.apply(version(IMAGE))
+    r.until_event("side", "exiting", 60, nth=2)
+    r.release("well")
+    edit(r, version)
+    r.until_event("side", "starting", nth=3)
+    runs_other_image(r, "side")
+    r.until_up("main")
+    r.check(r.count("main", "starting") == 1, "main started once")
+    if kind == "startup":
+        r.check(r.first("main", "starting") > r.events("side", "starting")[2].at, "main waited for the sidecar")
+
+
+@table(POLICIES, lasts=10)
+def image_of_ending_sidecar(r: Run, policy: str) -> None:
+    """LC U9: a sidecar of a pod that ends takes no new image; the reverse order is kept."""
+
+    def version(image: str) -> Json:
+        return r.pod(
+            restartPolicy=policy,
+            activeDeadlineSeconds=4,
+            init=[sidecar("side1", script("side1"), image=image), sidecar("side2", script("side2"))],
+            main=[container("main", script("main", on_term=None, term="until_file go; j exiting; exit 0"))],
+            uid=f"uid-{r.name}",
+        )
+
+    r.apply(version(IMAGE))
+    r.until_event("main", "term", 60)
+    edit(r, version)
+    r.release("go")
+    r.until_event("side1", "exiting")
+    r.ordered("main exiting", "side2 term", "side2 exiting", "side1 term")
+    r.check(r.count("side1", "starting") == 1, "side1 ran once")
+
+
+@scenario()
+def what_is_no_image_counts_at_the_next_start(r: Run) -> None:
+    """LC 4.5: an edit of anything but the image restarts nothing; it counts at the container's next start."""
+
+    def version(n: int) -> Json:
+        main = container("main", script(f"v{n}", until="crash", code=1), env=[{"name": "N", "value": str(n)}])
+        return r.pod(restartPolicy="Always", main=[main, container("other", script("other"))], uid=f"uid-{r.name}")
+
+    r.apply(version(1))
+    r.until_up("v1", "other")
+    r.apply(version(2))
+    r.apply(version(3))
+    r.release("crash")
+    r.until_event("v3", "starting")
+    r.never("v1", "term")
+    r.never("v2", "starting")
+    r.check(r.restarts("other") == 0, "the other was left alone")
