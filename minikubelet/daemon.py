@@ -30,6 +30,7 @@ from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.node import settings
 from minikubelet.notify import keep_watchdog_fed, notify
+from minikubelet.pods.cgroups import pod_cgroups
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.manager import PodManager, Wanted
@@ -176,6 +177,8 @@ class Daemon:
         """What workers share. Waits until the runtime can be used, and says what keeps it from that."""
         config = self._config
         node = await self._node()
+        cgroups = pod_cgroups(node)
+        await cgroups.prepare()
         await self._state.wait_connected()
         puller = ImagePuller(
             ImageService(self._channel),
@@ -189,6 +192,7 @@ class Daemon:
                 state=self._state,
                 images=puller,
                 volumes=VolumeManager(config.root_dir, memory=node.memory_capacity),
+                cgroups=cgroups,
                 objects=self._objects,
                 clients=Clients(exec_sync=self._cri.exec_sync, http=http),
                 recorder=self._recorder,

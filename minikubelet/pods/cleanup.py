@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from minikubelet.api.pod import Pod
-from minikubelet.pods.cgroups import remove_pod_cgroup
 from minikubelet.pods.logs import remove_pod_logs
 from minikubelet.pods.services import Services
-from minikubelet.runtime.mapping import cgroup_parent
 
 
 async def release_pod(pod: Pod, services: Services) -> None:
     """All containers have stopped: volumes and the cgroup go; logs and records stay while the manifest does."""
     await services.volumes.teardown(pod.metadata.uid)
-    await remove_pod_cgroup(cgroup_parent(pod, services.node))
+    await services.cgroups.remove(pod)
 
 
 async def clean_up_pod(pod: Pod, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""Makes a pod's sandbox: volumes first, then the log folder, then RunPodSandbox; tried until it works (SB-5, VO-2)."""
+"""Makes a pod's sandbox: cgroup, volumes, log folder, then RunPodSandbox; tried until it works (SB-5, VO-2)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from minikubelet.api.objects import refs_of
 from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.cgroups import CgroupError
 from minikubelet.pods.logs import make_log_directory
 from minikubelet.pods.services import Services
 from minikubelet.pods.slots import Turn
@@ -41,6 +42,7 @@ async def _try_until_made(
     while True:
         changed.clear()
         try:
+            await uncut(services.cgroups.make(pod), name=f"{pod.metadata.name} cgroup")
             async with handle.may_cut():
                 await services.volumes.setup(pod)
                 policy = _RETRY
@@ -49,6 +51,8 @@ async def _try_until_made(
                 await uncut(_run(pod, attempt, services), name=f"{pod.metadata.name} RunPodSandbox")
         except RuntimeUnavailableError:
             raise
+        except CgroupError as error:
+            _tell(pod, services, "FailedCreatePodContainer", f"unable to ensure pod container exists: {error}")
         except VolumeError as error:
             _tell(pod, services, "FailedMount", str(error))
         except (ContainerRuntimeError, HostnameError, DNSError, UserNamespaceError) as error:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.cgroups import PodCgroups
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.objects import ObjectStore
@@ -25,6 +26,7 @@ class Services:
     state: RuntimeState
     images: ImagePuller
     volumes: VolumeManager
+    cgroups: PodCgroups
     objects: ObjectStore
     clients: Clients
     recorder: EventRecorder

@@ -111,6 +111,8 @@ class PodWorker:
     async def _live(self, tasks: asyncio.TaskGroup, probing: Probing) -> None:
         state = self._services.state
         released = False
+        if not self.memory.stopped:
+            self._services.cgroups.adopt(self.pod)
         while True:
             self._wake.clear()
             self._publish(self.memory.status)
