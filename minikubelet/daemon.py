@@ -191,7 +191,7 @@ class Daemon:
                 cri=self._cri,
                 state=self._state,
                 images=puller,
-                volumes=VolumeManager(config.root_dir, memory=node.memory_capacity),
+                volumes=VolumeManager(config.root_dir, allocatable=node.allocatable, objects=self._objects),
                 cgroups=cgroups,
                 objects=self._objects,
                 clients=Clients(exec_sync=self._cri.exec_sync, http=http),

@@ -8,7 +8,7 @@ from minikubelet.api.base import Int32, Object, Quantity, Raw, shown
 from minikubelet.api.environment import EnvFromSource, EnvVar
 from minikubelet.api.handlers import Lifecycle, Probe
 from minikubelet.api.security import SecurityContext
-from minikubelet.api.support import NO_CLUSTER, NOT_YET, refused
+from minikubelet.api.support import NO_CLUSTER, refused
 
 
 class ContainerPort(Object):
@@ -36,10 +36,10 @@ class VolumeMount(Object):
     name: str
     mount_path: str
     read_only: bool = False
-    recursive_read_only: Annotated[str | None, NOT_YET] = None
-    sub_path: Annotated[str, NOT_YET] = ""
-    sub_path_expr: Annotated[str, NOT_YET] = ""
-    mount_propagation: Annotated[str | None, NOT_YET] = None
+    recursive_read_only: str | None = None
+    sub_path: str = ""
+    sub_path_expr: str = ""
+    mount_propagation: str | None = None
 
 
 class VolumeDevice(Object):

@@ -19,3 +19,8 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
         return "$" if match[1] else variables.get(match[2], match[0])
 
     return _REFERENCE.sub(replacement, text) if "$" in text else text
+
+
+def references(text: str) -> list[str]:
+    """The names that the text refers to, in their order."""
+    return [match[2] for match in _REFERENCE.finditer(text) if not match[1]]

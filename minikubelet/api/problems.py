@@ -21,6 +21,13 @@ class Problem(msgspec.Struct, frozen=True):
 
 Problems = Iterator[Problem]
 
+
+def located(problems: Problems, place: str) -> Problems:
+    """The same problems, which are really there: see `Problem.place`."""
+    for problem in problems:
+        yield Problem(problem.path, problem.message, place)
+
+
 #: A value of more characters is cut in a message.
 _LONGEST_SHOWN = 1000
 

@@ -8,7 +8,6 @@ from minikubelet.api.base import Int32, Int64, Object, Quantity, Raw, shown
 from minikubelet.api.environment import ObjectFieldSelector, ResourceFieldSelector
 from minikubelet.api.support import Mark, refused
 
-NOT_YET_AT_ALL = refused("not supported yet", even_empty=True)
 NEVER = refused("not supported by this agent", even_empty=True)
 
 DEFAULT_MODE = 0o644
@@ -109,10 +108,10 @@ class Volume(Object):
     name: str
     host_path: HostPathVolumeSource | None = None
     empty_dir: EmptyDirVolumeSource | None = None
-    config_map: Annotated[ConfigMapVolumeSource | None, NOT_YET_AT_ALL] = None
-    secret: Annotated[SecretVolumeSource | None, NOT_YET_AT_ALL] = None
-    downward_api: Annotated[DownwardAPIVolumeSource | None, NOT_YET_AT_ALL] = None
-    projected: Annotated[ProjectedVolumeSource | None, NOT_YET_AT_ALL] = None
+    config_map: ConfigMapVolumeSource | None = None
+    secret: SecretVolumeSource | None = None
+    downward_api: DownwardAPIVolumeSource | None = None
+    projected: ProjectedVolumeSource | None = None
     image: Annotated[ImageVolumeSource | None, NEVER] = None
     persistent_volume_claim: Annotated[Raw, _no_reference("persistentvolumeclaims")] = None
     ephemeral: Annotated[Raw, _no_reference("persistentvolumeclaims", "ephemeral volumes")] = None

@@ -26,8 +26,9 @@ from minikubelet.runtime.mapping import (
     Environment,
     EnvironmentSourceError,
     HostnameError,
+    MountError,
+    MountSources,
     NonRootError,
-    VolumeNotFoundError,
     container_config,
     container_environment,
     hosts_file,
@@ -61,7 +62,7 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
     ]
 
 
-_CONFIG_ERRORS = (VolumeError, VolumeNotFoundError, EnvironmentSourceError, HostnameError, NonRootError, OSError)
+_CONFIG_ERRORS = (VolumeError, MountError, EnvironmentSourceError, HostnameError, NonRootError, OSError)
 
 
 class _StartFailedError(Exception):
@@ -133,9 +134,14 @@ class Starter:
                 restart_count=action.restart_count,
                 image=image,
                 environment=environment,
-                volumes=self._volumes,
-                hosts_file=hosts,
-                termination_log=await services.volumes.termination_log(uid, container.name),
+                mounts=MountSources(
+                    volumes=self._volumes,
+                    subpaths=await services.volumes.subpaths(
+                        pod, container, volumes=self._volumes, environment=environment.variables
+                    ),
+                    hosts_file=hosts,
+                    termination_log=await services.volumes.termination_log(uid, container.name),
+                ),
             )
             return container_config(pod, container, services.node, inputs), environment
         except _CONFIG_ERRORS as error:

@@ -25,6 +25,7 @@ from minikubelet.lifecycle.records import Observed
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
 from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.probing import Probing
+from minikubelet.pods.refreshing import Refreshing
 from minikubelet.pods.services import Services
 from minikubelet.pods.starter import half_made
 from minikubelet.pods.tasks import Abandoned, Handle
@@ -60,6 +61,7 @@ class PodWorker:
         self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
         self._deleted_at: float | None = None
+        self._refreshing = Refreshing(lambda: self.pod, services)
         self._log = log.bind(pod=f"{pod.metadata.namespace}/{pod.metadata.name}", uid=self.uid)
 
     @property
@@ -79,6 +81,7 @@ class PodWorker:
         pod = stamped(pod, accepted_at=self.memory.accepted_at)
         if (pod, file) != (self.pod, self.file):
             self.pod, self.file = pod, file
+            self._refreshing.poke()
             self.wake()
 
     def remove(self) -> None:
@@ -101,10 +104,12 @@ class PodWorker:
         """Until the pod has been removed. A cancellation leaves its containers as they are."""
         async with asyncio.TaskGroup() as tasks:
             probing = Probing(tasks, services=self._services, on_result=self._probed)
+            files = tasks.create_task(self._refreshing.run(), name=f"{self.pod.metadata.name} volumes' files")
             try:
                 with self._services.objects.subscribed(self._objects_changed):
                     await self._live(tasks, probing)
             finally:
+                files.cancel()
                 probing.stop()
                 self.looked.set()
 
@@ -224,7 +229,10 @@ class PodWorker:
         self.wake()
 
     def _objects_changed(self, changed: frozenset[Ref]) -> None:
-        if changed & refs_of(self.pod):
+        if changed and not changed & refs_of(self.pod):
+            return
+        self._refreshing.poke()
+        if changed:
             self.memory = notes.retry_configuration(self.memory, now=self._now())
             self.wake()
 

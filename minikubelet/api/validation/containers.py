@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from minikubelet.api.container import Container, ContainerPort, VolumeMount, is_sidecar
+from minikubelet.api.container import Container, ContainerPort, is_sidecar
 from minikubelet.api.pod import PodSpec
 from minikubelet.api.problems import (
     Problems,
     duplicate,
     forbidden,
     invalid,
-    not_found,
     required,
     too_many,
     unsupported,
@@ -22,6 +21,7 @@ from minikubelet.api.validation.environment import validate_env, validate_env_fr
 from minikubelet.api.validation.handlers import refuse_handlers, validate_handlers
 from minikubelet.api.validation.resources import validate_resources
 from minikubelet.api.validation.security import validate_container_security
+from minikubelet.api.validation.volume_mounts import validate_volume_mounts
 
 MOST_RESTART_RULES = 20
 MOST_EXIT_CODES = 255
@@ -91,7 +91,7 @@ def _common(container: Container, path: str, volumes: AbstractSet[str], *, host_
     yield from _ports(container.ports, f"{path}.ports")
     yield from validate_env(container.env, f"{path}.env")
     yield from validate_env_from(container.env_from, f"{path}.envFrom")
-    yield from _volume_mounts(container.volume_mounts, f"{path}.volumeMounts", volumes)
+    yield from validate_volume_mounts(container, f"{path}.volumeMounts", volumes)
     pull_policies = ("Always", "IfNotPresent", "Never")
     if container.image_pull_policy not in pull_policies:
         yield unsupported(f"{path}.imagePullPolicy", container.image_pull_policy, pull_policies)
@@ -124,21 +124,6 @@ def _ports(ports: tuple[ContainerPort, ...], path: str) -> Problems:
         protocols = ("SCTP", "TCP", "UDP")
         if port.protocol not in protocols:
             yield unsupported(f"{place}.protocol", port.protocol, protocols)
-
-
-def _volume_mounts(mounts: tuple[VolumeMount, ...], path: str, volumes: AbstractSet[str]) -> Problems:
-    seen: set[str] = set()
-    for index, mount in enumerate(mounts):
-        place = f"{path}[{index}]"
-        if not mount.name:
-            yield required(f"{place}.name")
-        elif mount.name not in volumes:
-            yield not_found(f"{place}.name", mount.name)
-        if not mount.mount_path:
-            yield required(f"{place}.mountPath")
-        elif mount.mount_path in seen:
-            yield invalid(f"{place}.mountPath", mount.mount_path, "must be unique")
-        seen.add(mount.mount_path)
 
 
 def _restart_policy(container: Container, path: str) -> Problems:

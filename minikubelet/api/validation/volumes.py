@@ -5,6 +5,12 @@ from __future__ import annotations
 from minikubelet.api import quantity
 from minikubelet.api.problems import Problem, Problems, duplicate, forbidden, invalid, required, unsupported
 from minikubelet.api.validation import names
+from minikubelet.api.validation.volume_files import (
+    validate_config_map_volume,
+    validate_downward_volume,
+    validate_projected_volume,
+    validate_secret_volume,
+)
 from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
 
 HOST_PATH_TYPES = (
@@ -31,13 +37,25 @@ def _name(name: str, path: str) -> list[Problem]:
 
 
 def _source(volume: Volume, path: str) -> Problems:
+    """The first one is checked, every other is one too many."""
+    checks: dict[str, Problems] = {}
     if volume.empty_dir is not None:
-        yield from _empty_dir(volume.empty_dir, f"{path}.emptyDir")
+        checks["emptyDir"] = _empty_dir(volume.empty_dir, f"{path}.emptyDir")
     if volume.host_path is not None:
-        if volume.empty_dir is not None:
-            yield forbidden(f"{path}.hostPath", "may not specify more than 1 volume type")
+        checks["hostPath"] = _host_path(volume.host_path, f"{path}.hostPath")
+    if volume.secret is not None:
+        checks["secret"] = validate_secret_volume(volume.secret, f"{path}.secret")
+    if volume.config_map is not None:
+        checks["configMap"] = validate_config_map_volume(volume.config_map, f"{path}.configMap")
+    if volume.downward_api is not None:
+        checks["downwardAPI"] = validate_downward_volume(volume.downward_api, f"{path}.downwardAPI")
+    if volume.projected is not None:
+        checks["projected"] = validate_projected_volume(volume.projected, f"{path}.projected")
+    for index, (name, check) in enumerate(checks.items()):
+        if index == 0:
+            yield from check
         else:
-            yield from _host_path(volume.host_path, f"{path}.hostPath")
+            yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
 
 
 def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Problems:

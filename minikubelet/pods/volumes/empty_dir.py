@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-from pathlib import Path
 
 from minikubelet.api import quantity
 from minikubelet.api.pod import EmptyDirVolumeSource, Pod
 from minikubelet.pods.volumes import mounts
 from minikubelet.pods.volumes.files import make_directory, own_directory
 from minikubelet.pods.volumes.layout import EMPTY_DIR
+from minikubelet.pods.volumes.ownership import fs_group, give_to_group
 from minikubelet.pods.volumes.plugin import PluginError, Request
 
 _HUGE = "HugePages"
@@ -29,7 +28,8 @@ def set_up(request: Request) -> str:
         own_directory(path.parent, request.layout)
         make_directory(path, 0o777)
         if filesystem and not os.path.ismount(path):
-            _mount(filesystem, path, options)
+            mounts.mount_in_memory(filesystem, path, options=options)
+        give_to_group(path, fs_group(request.pod), writable=True)
         make_directory(mark.parent, 0o750)
         mark.touch()
     return str(path)
@@ -65,15 +65,3 @@ def _page_size(medium: str, pod: Pod) -> int:
     if len(asked) != 1:
         raise PluginError(f'medium "{medium}" needs containers that request huge pages of exactly one size')
     return asked.pop()
-
-
-def _mount(filesystem: str, path: Path, options: str) -> None:
-    if filesystem == "tmpfs":
-        try:  # kernels since 6.4 can keep it out of swap
-            mounts.mount(filesystem, path, options=f"{options},noswap".lstrip(","))
-        except OSError as problem:
-            if problem.errno != errno.EINVAL:
-                raise
-        else:
-            return
-    mounts.mount(filesystem, path, options=options)

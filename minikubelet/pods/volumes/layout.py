@@ -6,6 +6,10 @@ import dataclasses
 from pathlib import Path
 
 EMPTY_DIR = "kubernetes.io~empty-dir"
+CONFIG_MAP = "kubernetes.io~configmap"
+SECRET = "kubernetes.io~secret"  # noqa: S105 - a folder's name
+PROJECTED = "kubernetes.io~projected"
+DOWNWARD_API = "kubernetes.io~downward-api"
 
 #: Modes of the directories that the agent makes, and of the plug-ins' own below `volumes/`.
 PRIVATE = 0o750
@@ -45,6 +49,10 @@ class Layout:
     def subpaths(self, uid: str) -> Path:
         """Holds the bind mounts of subPath volume mounts."""
         return self.pod(uid) / "volume-subpaths"
+
+    def subpath(self, uid: str, volume: str, container: str, index: int) -> Path:
+        """Where a part of a volume is bound for one mount of a container."""
+        return self.subpaths(uid) / _plain(volume) / _plain(container) / str(index)
 
     def marks(self, uid: str) -> Path:
         return self.pod(uid) / "plugins"

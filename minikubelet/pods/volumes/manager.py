@@ -7,18 +7,21 @@ at any time, also after the daemon was killed in the middle of it.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import structlog
 
-from minikubelet.api.pod import Pod, Volume
+from minikubelet.api.pod import Container, Pod, Volume
 from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.objects import ObjectStore
 from minikubelet.pods.tasks import uncut
-from minikubelet.pods.volumes import empty_dir, files, host_path, mounts
+from minikubelet.pods.volumes import empty_dir, files, host_path, mounts, projection, subpaths
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
-from minikubelet.pods.volumes.plugin import Plugin, PluginError, Request, VolumeError
+from minikubelet.pods.volumes.plugin import Plugin, PluginError, Refresher, Request, VolumeError
 from minikubelet.pods.volumes.removal import remove_tree
 
 P = ParamSpec("P")
@@ -27,19 +30,46 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 #: By the volume's field in the manifest. No field at all means emptyDir.
-PLUGINS: Mapping[str, Plugin] = {"empty_dir": empty_dir.set_up, "host_path": host_path.set_up}
+PLUGINS: Mapping[str, Plugin] = {
+    "empty_dir": empty_dir.set_up,
+    "host_path": host_path.set_up,
+    "config_map": projection.set_up,
+    "secret": projection.set_up,
+    "downward_api": projection.set_up,
+    "projected": projection.set_up,
+}
+#: Of the kinds whose content follows what it is made of.
+REFRESHERS: Mapping[str, Refresher] = {
+    "config_map": projection.refresh,
+    "secret": projection.refresh,
+    "downward_api": projection.refresh,
+    "projected": projection.refresh,
+}
 
 #: How long to wait before a set-up that failed is tried again (VO-2): 500 ms, doubling to 2m2s.
 RETRY = BackoffPolicy(initial=0.5, factor=2.0, maximum=122.0)
 
 
 class VolumeManager:
-    """`root`: the agent's root folder. `memory`: what the node has to give to pods, in bytes (0: not known)."""
+    """`root`: the agent's root folder. `allocatable`: what the node has for pods, see NodeContext.
 
-    def __init__(self, root: Path, *, memory: int = 0, plugins: Mapping[str, Plugin] = PLUGINS) -> None:
+    `objects`: what volumes are made of.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        allocatable: Mapping[str, Fraction] | None = None,
+        objects: ObjectStore | None = None,
+        plugins: Mapping[str, Plugin] = PLUGINS,
+    ) -> None:
         self.layout = Layout(root)
-        self._memory = memory
+        self._allocatable = allocatable or {}
+        self._objects = objects or ObjectStore()
         self._plugins = plugins
+        #: By uid: nothing of a pod's volumes is done beside anything else.
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @staticmethod
     async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,15 +81,76 @@ class VolumeManager:
 
         `memory_limit`: the pod's own, in bytes, 0 for none. Raises VolumeError with the text of the event FailedMount.
         """
-        memory = min((limit for limit in (self._memory, memory_limit) if limit > 0), default=0)
+        wanted = self._requests(pod, memory_limit)
+        if not wanted:
+            return {}
+        async with self._locks[pod.metadata.uid]:
+            return await self._in_thread(self._setup, wanted)
+
+    def _requests(self, pod: Pod, memory_limit: int = 0) -> list[Request]:
+        memory = int(self._allocatable.get("memory", 0))
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         mounted = {mount.name for container in containers for mount in container.volume_mounts}
-        wanted = [
-            Request(pod=pod, volume=volume, layout=self.layout, memory=memory)
+        return [
+            Request(
+                pod=pod,
+                volume=volume,
+                layout=self.layout,
+                memory=min((limit for limit in (memory, memory_limit) if limit > 0), default=0),
+                objects=self._objects.now,
+                uncertain=self._objects.uncertain,
+                allocatable=self._allocatable,
+            )
             for volume in pod.spec.volumes
             if volume.name in mounted
         ]
-        return await self._in_thread(self._setup, wanted) if wanted else {}
+
+    async def subpaths(
+        self, pod: Pod, container: Container, *, volumes: Mapping[str, str], environment: Mapping[str, str]
+    ) -> dict[int, str]:
+        """Hold the parts of volumes that the container mounts (MT-9); their places, by index among its mounts.
+
+        `volumes` as `setup` gives them. Raises VolumeError.
+        """
+        if not any(mount.sub_path or mount.sub_path_expr for mount in container.volume_mounts):
+            return {}
+        uid = pod.metadata.uid
+
+        def hold() -> dict[int, str]:
+            try:
+                return subpaths.hold_all(
+                    container,
+                    volumes=volumes,
+                    environment=environment,
+                    place_of=lambda volume, index: self.layout.subpath(uid, volume, container.name, index),
+                )
+            except (PluginError, UnsafeNameError, OSError) as problem:
+                raise VolumeError(str(problem)) from problem
+
+        async with self._locks[uid]:
+            return await self._in_thread(hold)
+
+    async def refresh(self, pod: Pod) -> None:
+        """Bring the content of the volumes that were set up to what it should be now (VO-13).
+
+        Raises VolumeError when one cannot be; all others were.
+        """
+        wanted = [request for request in self._requests(pod) if _refresher(request.volume) is not None]
+        if wanted:
+            async with self._locks[pod.metadata.uid]:
+                await self._in_thread(self._refresh, wanted)
+
+    def _refresh(self, wanted: Sequence[Request]) -> None:
+        problems = []
+        for request in wanted:
+            refresher = _refresher(request.volume)
+            try:
+                if refresher is not None:
+                    refresher(request)
+            except (PluginError, UnsafeNameError, OSError) as problem:
+                problems.append(f'MountVolume.SetUp failed for volume "{request.volume.name}" : {problem}')
+        if problems:
+            raise VolumeError("; ".join(problems))
 
     def _setup(self, wanted: Sequence[Request]) -> dict[str, str]:
         paths = {}
@@ -103,7 +194,8 @@ class VolumeManager:
 
         Raises VolumeError when something is still in use or mounted there: nothing below it was touched; try again.
         """
-        await self._in_thread(self._teardown, uid)
+        async with self._locks[uid]:
+            await self._in_thread(self._teardown, uid)
 
     def _teardown(self, uid: str) -> None:
         try:
@@ -126,7 +218,9 @@ class VolumeManager:
 
     async def remove_pod_dir(self, uid: str) -> None:
         """Delete everything of the pod; fine if nothing is there. Raises VolumeError as `teardown` does."""
-        await self._in_thread(self._remove_pod_dir, uid)
+        async with self._locks[uid]:
+            await self._in_thread(self._remove_pod_dir, uid)
+        self._locks.pop(uid, None)
 
     def _remove_pod_dir(self, uid: str) -> None:
         self._teardown(uid)
@@ -141,3 +235,7 @@ class VolumeManager:
 
     def _pod_dirs(self) -> list[str]:
         return [entry.name for entry in self.layout.pods.iterdir()] if self.layout.pods.is_dir() else []
+
+
+def _refresher(volume: Volume) -> Refresher | None:
+    return next((refresh for field, refresh in REFRESHERS.items() if getattr(volume, field) is not None), None)

@@ -8,7 +8,6 @@ from minikubelet.runtime.mapping.cgroup import cgroup_parent
 from minikubelet.runtime.mapping.container import (
     ContainerInputs,
     ImageFacts,
-    VolumeNotFoundError,
     container_config,
     container_hash,
 )
@@ -16,6 +15,7 @@ from minikubelet.runtime.mapping.dns import DNSError, dns_config
 from minikubelet.runtime.mapping.environment import Environment, EnvironmentSourceError, container_environment
 from minikubelet.runtime.mapping.hostname import HostnameError, hostname_and_domain
 from minikubelet.runtime.mapping.hosts_file import hosts_file
+from minikubelet.runtime.mapping.mounts import MountError, MountSources
 from minikubelet.runtime.mapping.node import NodeContext, SwapControl
 from minikubelet.runtime.mapping.paths import (
     container_log_directory,
@@ -33,11 +33,12 @@ __all__ = [
     "EnvironmentSourceError",
     "HostnameError",
     "ImageFacts",
+    "MountError",
+    "MountSources",
     "NodeContext",
     "NonRootError",
     "SwapControl",
     "UserNamespaceError",
-    "VolumeNotFoundError",
     "cgroup_parent",
     "container_config",
     "container_environment",

@@ -1,24 +1,23 @@
-"""A Container as CRI's ContainerConfig (CC-1 to CC-9, MT-1 to MT-6)."""
+"""A Container as CRI's ContainerConfig (CC-1 to CC-9)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from minikubelet.api.expansion import expand
-from minikubelet.api.pod import Container, Pod, Volume
+from minikubelet.api.pod import Container, Pod
 from minikubelet.runtime.mapping import labels
 from minikubelet.runtime.mapping.environment import Environment
+from minikubelet.runtime.mapping.mounts import MountSources, container_mounts
 from minikubelet.runtime.mapping.node import NodeContext
 from minikubelet.runtime.mapping.paths import container_log_path
 from minikubelet.runtime.mapping.resources import container_resources
 from minikubelet.runtime.mapping.security import container_security
 from minikubelet.runtime.mapping.users import with_own_ids
 from minikubelet.runtime.pb import cri_pb2
-
-HOSTS = "/etc/hosts"
 
 
 class ImageFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,29 +33,20 @@ class ImageFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be there before a container can be made. Paths are absolute ones on the host."""
+    """What has to be there before a container can be made."""
 
     restart_count: int
     image: ImageFacts
     environment: Environment = Environment()
-    #: By volume name.
-    volumes: Mapping[str, str] = {}
-    #: The pod's hosts file (MT-4); None: the pod has no address yet.
-    hosts_file: str | None = None
-    #: A fresh empty file (MT-6); None if it could not be made.
-    termination_log: str | None = None
+    mounts: MountSources = MountSources()
     #: The first of the host's user ids that are the pod's own (SB-11); None: it has the host's user namespace.
     first_id: int | None = None
-
-
-class VolumeNotFoundError(LookupError):
-    """A mount names a volume that is not set up (MT-7)."""
 
 
 def container_config(
     pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs
 ) -> cri_pb2.ContainerConfig:
-    """Raises VolumeNotFoundError or NonRootError, for CreateContainerConfigError."""
+    """Raises MountError or NonRootError, for CreateContainerConfigError."""
     env = inputs.environment.variables
     return cri_pb2.ContainerConfig(
         metadata=cri_pb2.ContainerMetadata(name=container.name, attempt=inputs.restart_count),
@@ -65,7 +55,7 @@ def container_config(
         args=[expand(word, env) for word in container.args],
         working_dir=container.working_dir,
         envs=[cri_pb2.KeyValue(key=key, value=value) for key, value in env.items()],
-        mounts=with_own_ids(_mounts(pod, container, inputs), inputs.first_id),
+        mounts=with_own_ids(container_mounts(pod, container, node, inputs.mounts), inputs.first_id),
         labels=labels.pod_labels(pod) | {labels.CONTAINER_NAME: container.name},
         annotations=_annotations(pod, container, node, inputs),
         log_path=container_log_path(container.name, inputs.restart_count),
@@ -93,37 +83,6 @@ def container_hash(name: str, image: str) -> str:
     for byte in f"([]uint8)[{' '.join(map(str, compact))}]".encode():
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
     return f"{value:x}"
-
-
-def _mounts(pod: Pod, container: Container, inputs: ContainerInputs) -> list[cri_pb2.Mount]:
-    """MT-1: the container's own, the hosts file, the termination log."""
-    volumes = {volume.name: volume for volume in pod.spec.volumes}
-    mounts = []
-    for mount in container.volume_mounts:
-        if mount.name not in inputs.volumes or mount.name not in volumes:
-            raise VolumeNotFoundError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
-        mounts.append(
-            cri_pb2.Mount(
-                container_path=_absolute(mount.mount_path),
-                host_path=inputs.volumes[mount.name],
-                readonly=mount.read_only or _is_projection(volumes[mount.name]),
-            )
-        )
-    if inputs.hosts_file is not None and all(mount.mount_path != HOSTS for mount in container.volume_mounts):
-        mounts.append(cri_pb2.Mount(container_path=HOSTS, host_path=inputs.hosts_file))
-    if inputs.termination_log is not None:
-        path = _absolute(container.termination_message_path)
-        mounts.append(cri_pb2.Mount(container_path=path, host_path=inputs.termination_log))
-    return mounts
-
-
-def _absolute(path: str) -> str:
-    return path if path.startswith("/") else f"/{path}"
-
-
-def _is_projection(volume: Volume) -> bool:
-    """Volumes whose content is ours are read-only whatever the mount says (MT-2)."""
-    return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
 
 
 def _annotations(pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs) -> dict[str, str]:

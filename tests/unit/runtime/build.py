@@ -13,6 +13,7 @@ from minikubelet.api.pod import Container, Pod, PodSpec
 from minikubelet.runtime.mapping import (
     ContainerInputs,
     ImageFacts,
+    MountSources,
     NodeContext,
     container_config,
     container_environment,
@@ -57,8 +58,12 @@ def sandbox(of: Pod | None = None, *, attempt: int = 0, at: NodeContext = NODE) 
 
 
 def made(
-    of: Container = MAIN, *, restart_count: int = 0, within: Pod | None = None, **inputs: Any
+    of: Container = MAIN, *, restart_count: int = 0, within: Pod | None = None, at: NodeContext = NODE, **inputs: Any
 ) -> cri_pb2.ContainerConfig:
-    environment = container_environment(within or pod(of), of, NODE, objects=Objects())
-    given = msgspec.structs.replace(INPUTS, restart_count=restart_count, environment=environment, **inputs)
-    return container_config(within or pod(of), of, NODE, given)
+    environment = container_environment(within or pod(of), of, at, objects=Objects())
+    sources = {name: inputs.pop(name) for name in tuple(inputs) if name in MountSources.__struct_fields__}
+    mounts = MountSources(**sources)
+    given = msgspec.structs.replace(
+        INPUTS, restart_count=restart_count, environment=environment, mounts=mounts, **inputs
+    )
+    return container_config(within or pod(of), of, at, given)

@@ -9,8 +9,8 @@ import pytest
 from minikubelet.runtime.mapping import (
     ContainerInputs,
     ImageFacts,
+    MountError,
     SwapControl,
-    VolumeNotFoundError,
     container_config,
     container_hash,
 )
@@ -154,7 +154,7 @@ def test_mt_2_volumes_whose_content_is_ours_are_read_only_whatever_the_mount_say
 
 def test_mt_7_a_missing_volume() -> None:
     of = container(volumeMounts=[{"name": "no", "mountPath": "/x"}])
-    with pytest.raises(VolumeNotFoundError, match=re.escape('cannot find volume "no" to mount into container "main"')):
+    with pytest.raises(MountError, match=re.escape('cannot find volume "no" to mount into container "main"')):
         made(of)
 
 
@@ -342,3 +342,75 @@ def test_lr_8_what_the_pod_asks_for_beyond_its_containers_is_shared_among_them()
     side_score = container_config(of, side, NODE, INPUTS).linux.resources.oom_score_adj
     assert main_score == 1000 - 1000 * more // capacity
     assert side_score == 1000 - 1000 * (2**30 + more) // capacity
+
+
+def _single_mount(mount: dict[str, Any], volume: dict[str, Any], **facts: Any) -> cri_pb2.Mount:
+    of = container(volumeMounts=[{"name": "v", "mountPath": "/m", **mount}])
+    within = pod(of, volumes=[{"name": "v", **volume}])
+    (found,) = made(of, within=within, at=node(**facts), volumes={"v": "/v"}).mounts
+    return found
+
+
+@pytest.mark.parametrize(
+    ("propagation", "expected"),
+    [
+        (None, "PRIVATE"),
+        ("None", "PRIVATE"),
+        ("HostToContainer", "HOST_TO_CONTAINER"),
+        ("Bidirectional", "BIDIRECTIONAL"),
+    ],
+)
+def test_mt_2_propagation(propagation: str | None, expected: str) -> None:
+    mount = {"mountPropagation": propagation} if propagation else {}
+    found = _single_mount(mount, {"hostPath": {"path": "/x"}})
+    assert cri_pb2.MountPropagation.Name(found.propagation) == f"PROPAGATION_{expected}"
+
+
+@pytest.mark.parametrize(
+    ("source", "read_only"),
+    [
+        ({"configMap": {"name": "x"}}, True),
+        ({"secret": {"secretName": "x"}}, True),
+        ({"projected": {}}, True),
+        ({"downwardAPI": {}}, True),
+        ({"emptyDir": {}}, False),
+        ({"hostPath": {"path": "/x"}}, False),
+    ],
+)
+def test_mt_2_what_is_read_only_although_nobody_asked(source: dict[str, Any], *, read_only: bool) -> None:
+    assert _single_mount({}, source).readonly is read_only
+    assert _single_mount({"readOnly": True}, source).readonly
+
+
+@pytest.mark.parametrize(
+    ("wanted", "handlers", "expected"),
+    [
+        (None, {""}, False),
+        ("Disabled", {""}, False),
+        ("IfPossible", {""}, True),
+        ("IfPossible", set(), False),
+        ("IfPossible", {"other"}, False),
+        ("Enabled", {""}, True),
+    ],
+)
+def test_mt_3_read_only_all_the_way_down(wanted: str | None, handlers: set[str], *, expected: bool) -> None:
+    mount = {"readOnly": True} | ({"recursiveReadOnly": wanted} if wanted else {})
+    found = _single_mount(mount, {"emptyDir": {}}, recursive_read_only=frozenset(handlers))
+    assert found.recursive_read_only is expected
+
+
+def test_mt_3_a_runtime_that_cannot_is_told_from_one_that_can() -> None:
+    text = (
+        'failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, '
+        "but it is not supported by the runtime"
+    )
+    with pytest.raises(MountError, match=f"^{text}$"):
+        _single_mount({"readOnly": True, "recursiveReadOnly": "Enabled"}, {"emptyDir": {}})
+
+
+def test_mt_9_the_place_that_was_made_for_a_sub_path_is_mounted() -> None:
+    mounts = [{"name": "v", "mountPath": "/whole"}, {"name": "v", "mountPath": "/part", "subPath": "a"}]
+    of = container(volumeMounts=mounts)
+    within = pod(of, volumes=[{"name": "v", "emptyDir": {}}])
+    config = made(of, within=within, volumes={"v": "/v"}, subpaths={1: "/places/1"})
+    assert [(m.container_path, m.host_path) for m in config.mounts] == [("/whole", "/v"), ("/part", "/places/1")]

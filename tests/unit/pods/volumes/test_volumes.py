@@ -12,6 +12,7 @@ import stat
 import subprocess
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,7 @@ def mounted(path: str) -> tuple[str, str]:
 async def test_an_empty_dir_in_memory_has_the_smallest_of_its_limits(
     root: Path, node: int, pod_limit: int, size: str | None, kilobytes: int
 ) -> None:
-    manager = VolumeManager(root, memory=node)
+    manager = VolumeManager(root, allocatable={"memory": Fraction(node)})
     paths = await manager.setup(pod(empty_dir(medium="Memory", size=size)), memory_limit=pod_limit)
     kind, options = mounted(paths["data"])
     assert kind == "tmpfs"
