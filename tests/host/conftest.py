@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import Json
 from tests.host.machine import Machine
 from tests.support.images import BUSYBOX, PAUSE, Image, write_archive
+
+Json = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where the guest has what a checkout holds of use to an administrator.

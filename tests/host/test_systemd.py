@@ -7,25 +7,36 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import STARTED, container, script, sidecar
-from tests.host.conftest import CHECKOUT, Host
+from tests.host.conftest import CHECKOUT, Host, Json
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
 
-def story(name: str) -> dict[str, Any]:
-    """init, then a sidecar behind a startup probe, then main; each writes its life into /journal/NAME/events."""
+def container(name: str, life: str, **fields: Any) -> Json:
+    """It tells of its life in /journal/events; `life` is what it does once it has started."""
+    script = f"""
+    tell() {{ echo "{name} $1" >>/journal/events; }}
+    trap 'tell term; exit 0' TERM
+    tell starting; {life}
+    """
+    mount = {"name": "journal", "mountPath": "/journal"}
+    return {"name": name, "image": "busybox:1.36", "command": ["sh", "-c", script], "volumeMounts": [mount], **fields}
+
+
+def story(name: str) -> Json:
+    """init, then a sidecar behind a startup probe, then main."""
+    forever = "while :; do sleep 1000 & wait $!; done"
+    probe = {"exec": {"command": ["cat", "/up"]}, "periodSeconds": 1, "failureThreshold": 60}
+    init = container("init", "tell ending")
+    side = container("side", f"sleep 1; tell up; touch /up; {forever}", restartPolicy="Always", startupProbe=probe)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {
             "terminationGracePeriodSeconds": 10,
-            "initContainers": [
-                container("init", script("init", run=0.1)),
-                sidecar("side", script("side", delay=1), startupProbe=STARTED),
-            ],
-            "containers": [container("main", script("main"))],
+            "initContainers": [init, side],
+            "containers": [container("main", forever)],
             "volumes": [{"name": "journal", "hostPath": {"path": f"/journal/{name}", "type": "DirectoryOrCreate"}}],
         },
     }
@@ -93,14 +104,12 @@ def test_after_a_reboot_pods_come_back_in_order(installed: Host, how: str) -> No
     getattr(installed, how)()
     # The daemon tells what it remembers until it has seen containerd.
     installed.until("new containers", lambda: before.isdisjoint(ids_and_starts(installed.until_running("again"))))
-    told = [line.split(" ", 1)[1] for line in journal.read_text().splitlines()]
-    told = [line for line in told if line.split()[1] not in ("term", "exiting")]
-    told = told[told.index("init starting") :]
-    assert told == ["init starting", "init started", "side starting", "side started", "main starting", "main started"]
+    told = [line for line in journal.read_text().splitlines() if not line.endswith(" term")]
+    assert told == ["init starting", "init ending", "side starting", "side up", "main starting"]
     installed.remove("again")
 
 
-def ids_and_starts(pod: dict[str, Any]) -> list[str]:
+def ids_and_starts(pod: Json) -> list[str]:
     """Of every container that runs: its id and its start, as text."""
     status = pod["status"]
     every = status.get("initContainerStatuses", []) + status["containerStatuses"]
