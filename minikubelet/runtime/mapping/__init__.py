@@ -9,7 +9,6 @@ from minikubelet.runtime.mapping.container import (
     ContainerInputs,
     ImageFacts,
     container_config,
-    container_hash,
 )
 from minikubelet.runtime.mapping.dns import DNSError, dns_config
 from minikubelet.runtime.mapping.environment import Environment, EnvironmentSourceError, container_environment
@@ -42,7 +41,6 @@ __all__ = [
     "cgroup_parent",
     "container_config",
     "container_environment",
-    "container_hash",
     "container_log_directory",
     "container_log_path",
     "dns_config",

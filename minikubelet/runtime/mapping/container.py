@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from minikubelet.api.definition import container_hash
 from minikubelet.api.expansion import expand
 from minikubelet.api.pod import Container, Pod
 from minikubelet.runtime.mapping import labels
@@ -76,19 +77,10 @@ def container_config(
     )
 
 
-def container_hash(name: str, image: str) -> str:
-    """What tells a changed container from the one that runs: name and image only (CC-8). Lowercase hex."""
-    compact = json.dumps({"image": image, "name": name}, separators=(",", ":"), ensure_ascii=False).encode()
-    value = 0x811C9DC5
-    for byte in f"([]uint8)[{' '.join(map(str, compact))}]".encode():
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return f"{value:x}"
-
-
 def _annotations(pod: Pod, container: Container, node: NodeContext, inputs: ContainerInputs) -> dict[str, str]:
     """CC-7, and our own marks."""
     annotations = {
-        labels.HASH: container_hash(container.name, container.image),
+        labels.HASH: container_hash(container),
         labels.RESTART_COUNT: str(inputs.restart_count),
         labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
         labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,

@@ -12,7 +12,6 @@ from minikubelet.runtime.mapping import (
     MountError,
     SwapControl,
     container_config,
-    container_hash,
 )
 from minikubelet.runtime.mapping.resources import quota, shares
 from minikubelet.runtime.pb import cri_pb2
@@ -107,11 +106,11 @@ def test_cc_7_annotations_of_ports_and_a_pre_stop_hook() -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("side", "f74f20e9"), ("main", "42f056bf")])
 def test_cc_8_the_hash_is_the_kubelets(name: str, expected: str) -> None:
-    assert container_hash(name, "busybox:1.36") == expected
+    assert container_hash(Container(name=name, image="busybox:1.36")) == expected
 
 
 def test_cc_8_the_hash_has_no_leading_zeros_and_is_lowercase() -> None:
-    hashes = [container_hash(f"c{i}", "x") for i in range(200)]
+    hashes = [container_hash(Container(name=f"c{i}", image="x")) for i in range(200)]
     assert all(re.fullmatch(r"[1-9a-f][0-9a-f]*", value) for value in hashes)
     assert len(set(hashes)) == 200
 
