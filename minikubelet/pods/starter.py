@@ -11,7 +11,7 @@ from minikubelet.api.pod import Container, Pod
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Event, StartContainer
 from minikubelet.lifecycle.memory import Memory, StartError
-from minikubelet.lifecycle.records import Observed, RecordState
+from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
 from minikubelet.lifecycle.view import find
 from minikubelet.pods.images import ImageError
 from minikubelet.pods.logs import link_container_log, make_log_directory
@@ -53,13 +53,16 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
         if f"start:{record.name}" not in memory.in_flight
         and (
             record.state is RecordState.CREATED
-            or (
-                record.state is RecordState.EXITED
-                and record.reason == "StartError"
-                and any(text in record.message for text in _CUT_OFF)
-            )
+            or (record.state is RecordState.EXITED and _cut_off(record))
         )
     ]
+
+
+def _cut_off(record: ObservedContainer) -> bool:
+    """Whether an exited container never ran: its start failed for want of a client, or it neither began nor ended."""
+    if record.reason == "StartError":
+        return any(text in record.message for text in _CUT_OFF)
+    return not record.started_at and not record.finished_at
 
 
 _CONFIG_ERRORS = (VolumeError, MountError, EnvironmentSourceError, HostnameError, NonRootError, OSError)
