@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from minikubelet.api.definition import container_hash
+from minikubelet.api.pod import Container
 from minikubelet.runtime.mapping import (
     ContainerInputs,
     ImageFacts,
