@@ -170,7 +170,7 @@ def probe_request(r: Run) -> None:
 
 @scenario()
 def readiness_of_sidecar_counts(r: Run) -> None:
-    """The readiness of a sidecar is part of the pod's Ready condition."""
+    """PH 11.25: the readiness of a sidecar is part of the pod's Ready condition."""
     r.apply(
         r.pod(
             restartPolicy="Always",

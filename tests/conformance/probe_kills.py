@@ -21,7 +21,7 @@ scenario, table = suite.scenario, suite.table
 
 @scenario()
 def liveness_restarts_sidecar(r: Run) -> None:
-    """A failing liveness probe restarts the sidecar and leaves the main container alone."""
+    """PH 11.24: a failing liveness probe restarts the sidecar and leaves the main container alone."""
     r.apply(
         r.pod(
             init=[
@@ -42,7 +42,7 @@ def liveness_restarts_sidecar(r: Run) -> None:
 
 @scenario()
 def startup_failure_restarts_sidecar(r: Run) -> None:
-    """A startup probe that runs out of tries kills and restarts the sidecar; nothing after it starts meanwhile."""
+    """LC T40: a startup probe that runs out of tries kills and restarts the sidecar; nothing after it starts meanwhile."""
     r.apply(
         r.pod(
             init=[

@@ -251,6 +251,10 @@ class Run:
         if not ok:
             raise Failed(f"{what}; journal: {self.brief()}; status: {self.brief_status()}")
 
+    def same(self, now: Json, before: Json, what: str) -> None:
+        changed = {k: (before.get(k), now.get(k)) for k in {**before, **now} if before.get(k) != now.get(k)}
+        self.check(not changed, f"{what}; before and now: {changed}")
+
     def first(self, who: str, what: str) -> float:
         found = self.events(who, what)
         self.check(found, f"{who} never journalled {what!r}")
