@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.conformance.harness.run import Run
 from tests.conformance.harness.suite import suite
-from tests.conformance.harness.words import Json, container, fails, post_start, pre_stop, script, sidecar
+from tests.conformance.harness.words import Json, container, fails, file_probe, post_start, pre_stop, script, sidecar
 
 scenario, table = suite.scenario, suite.table
 
@@ -140,3 +140,31 @@ def removal_abandons_post_start(r: Run) -> None:
     r.check(gone - removed < 10, f"gone {gone - removed} s after the removal")
     r.check(r.events("side", "exiting"), "the sidecar ended in order")
     r.never("main", "starting")
+
+
+@scenario(beyond="the pod's state, its probes and kills stand still until the hook has ended")
+def post_start_freezes_nothing(r: Run) -> None:
+    """README 3: while a postStart hook runs the other containers are probed, killed, restarted and shown."""
+    r.apply(
+        r.pod(
+            restartPolicy="Always",
+            init=[sidecar("side", script("side"), livenessProbe=file_probe("live", failureThreshold=1))],
+            main=[
+                container("first", script("first", until="crash", code=1)),
+                container("main", script("main"), lifecycle=post_start("main", "j hook; until_file go")),
+            ],
+            terminationGracePeriodSeconds=5,
+        )
+    )
+    r.release("live")
+    r.until_event("main", "hook", 60)
+    r.withdraw("live")
+    r.until_event("side", "term")
+    r.release("live")
+    r.until_event("side", "starting", nth=2)
+    r.release("crash")
+    r.until_event("first", "starting", nth=2)
+    r.until("both restarts are shown", lambda: r.restarts("side") >= 1 and r.restarts("first") >= 1)
+    r.check(r.waiting("main")["reason"] == "PodInitializing", "main waits for its hook")
+    r.release("go")
+    r.until_up("main")

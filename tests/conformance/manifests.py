@@ -184,3 +184,25 @@ def only_manifests_are_read(r: Run) -> None:
     finally:
         r.remove()
         folder.rmdir()
+
+
+#: README 11, PH 2.4, 11.53: what is added to the container; what /status says of it.
+REFUSED: dict[str, tuple[Json, str]] = {
+    "unknown-field": ({"livenesProbe": {}}, "did you mean livenessProbe?"),
+    "no-handler": ({"livenessProbe": {"periodSeconds": 1}}, "must specify a handler type"),
+    "stop-signal": ({"lifecycle": {"stopSignal": "SIGUSR1"}}, "stopSignal"),
+}
+
+
+@table(REFUSED, lasts=2, beyond="it shows no errors, and takes a stop signal without using it")
+def refused_manifest(r: Run, row: tuple[Json, str]) -> None:
+    """PH 11.53, 11.54, README 1, 11: a pod with an error is not run; the error names field and reason."""
+    extra, error = row
+    r.apply(r.pod(main=[container("main", script("main"), **extra)]))
+
+    def told() -> bool:
+        errors = [p for p in r.agent.problems() or [] if p["file"] == f"{r.name}.yaml"]
+        return any(error in f"{p['path']} {p['message']}" for p in errors)
+
+    r.until(f"the error is shown: {error}", told)
+    r.check(not r.pods(), "there is no such pod")

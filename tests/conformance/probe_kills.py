@@ -42,7 +42,7 @@ def liveness_restarts_sidecar(r: Run) -> None:
 
 @scenario()
 def startup_failure_restarts_sidecar(r: Run) -> None:
-    """LC T40: a startup probe that runs out of tries kills and restarts the sidecar; nothing after it starts meanwhile."""
+    """LC T40: a startup probe that runs out of tries restarts the sidecar; nothing after it starts meanwhile."""
     r.apply(
         r.pod(
             init=[

@@ -10,6 +10,7 @@ import sys
 
 from tests.conformance import (
     completion,
+    endings,
     hooks,
     manifests,
     order,
@@ -17,8 +18,11 @@ from tests.conformance import (
     probe_answers,
     probe_kills,
     readiness,
+    reboots,
     restarts,
     sandboxes,
+    sidecar_updates,
+    start_failures,
     termination,
     updates,
 )
@@ -30,6 +34,7 @@ __all__ = ["suite"]
 #: Each registers its scenarios when it is imported.
 MODULES = (
     completion,
+    endings,
     hooks,
     manifests,
     order,
@@ -37,8 +42,11 @@ MODULES = (
     probe_answers,
     probe_kills,
     readiness,
+    reboots,
     restarts,
     sandboxes,
+    sidecar_updates,
+    start_failures,
     termination,
     updates,
 )
