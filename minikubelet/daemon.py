@@ -29,6 +29,8 @@ from minikubelet.jobs.controller import JobController, Key, Manifest
 from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.node import settings
+from minikubelet.node.admission import NeedsBook, Node, admit
+from minikubelet.node.offer import node_offer
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.cgroups import pod_cgroups
 from minikubelet.pods.images import ImagePuller
@@ -176,7 +178,7 @@ class Daemon:
     async def _services(self) -> AsyncIterator[Services]:
         """What workers share. Waits until the runtime can be used, and says what keeps it from that."""
         config = self._config
-        node = await self._node()
+        node, offer = await self._node()
         cgroups = pod_cgroups(node)
         await cgroups.prepare()
         await self._state.wait_connected()
@@ -193,6 +195,7 @@ class Daemon:
                 images=puller,
                 volumes=VolumeManager(config.root_dir, allocatable=node.allocatable, objects=self._objects),
                 cgroups=cgroups,
+                admit=functools.partial(admit, node=offer, needs=NeedsBook()),
                 objects=self._objects,
                 clients=Clients(exec_sync=self._cri.exec_sync, http=http),
                 recorder=self._recorder,
@@ -205,7 +208,8 @@ class Daemon:
                 clock=time.time,
             )
 
-    async def _node(self) -> NodeContext:
+    async def _node(self) -> tuple[NodeContext, Node]:
+        """The facts of the node that pods are made by, and what it offers to them."""
         config = self._config
         runtime = await inspect(self._channel, endpoint=config.container_runtime_endpoint, tell=self._reporting.found)
         self._reporting.reached(runtime)
@@ -225,7 +229,7 @@ class Daemon:
                 reserved=(config.system_reserved, config.kube_reserved), thresholds=config.eviction_hard
             ),
         )
-        return msgspec.structs.replace(
+        node = msgspec.structs.replace(
             node,
             cpu_cfs_quota=config.cpu_cfs_quota,
             cpu_cfs_period=round(config.cpu_cfs_quota_period * 1e6),
@@ -235,6 +239,15 @@ class Daemon:
             user_namespaces=runtime.user_namespaces,
             recursive_read_only=runtime.recursive_read_only,
         )
+        offer = await asyncio.to_thread(
+            node_offer,
+            node,
+            max_pods=config.max_pods,
+            labels=config.node_labels,
+            unsafe_sysctls=config.allowed_unsafe_sysctls,
+            strict_groups=runtime.strict_groups,
+        )
+        return node, offer
 
 
 def _manifests(desired: Desired, kind: type[Job | CronJob]) -> dict[Key, Manifest]:

@@ -88,7 +88,7 @@ class PodSpec(Object):
 
     resources: ResourceRequirements | None = None
     overhead: dict[str, Quantity] = {}
-    runtime_class_name: Annotated[str | None, NOT_YET] = None
+    runtime_class_name: str | None = None
     priority_class_name: str = ""
     image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], NOT_YET] = ()
     resource_claims: Annotated[tuple[Raw, ...], _NO_CLAIMS] = ()
@@ -98,8 +98,8 @@ class PodSpec(Object):
     enable_service_links: Annotated[bool, NO_CLUSTER] = shown(True)
 
     node_name: Annotated[str, accepted("is always this node's name; what the file says is not used")] = ""
-    node_selector: Annotated[dict[str, str], NOT_YET] = {}
-    affinity: Annotated[Affinity | None, NO_CLUSTER] = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
     tolerations: Annotated[tuple[Toleration, ...], NO_CLUSTER] = ()
     topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], NO_CLUSTER] = ()
     scheduler_name: Annotated[str, NO_CLUSTER] = shown("default-scheduler")

@@ -1,11 +1,11 @@
-"""Where a cluster's scheduler would put a pod. One host schedules nothing: most of it is only read and shown."""
+"""Where a cluster's scheduler would put a pod. One host schedules nothing: only what chooses nodes is acted on."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from minikubelet.api.base import Int32, Int64, Object
-from minikubelet.api.support import NOT_YET
+from minikubelet.api.support import NO_CLUSTER
 
 
 class LabelSelectorRequirement(Object):
@@ -40,8 +40,10 @@ class PreferredSchedulingTerm(Object):
 
 
 class NodeAffinity(Object):
-    required_during_scheduling_ignored_during_execution: Annotated[NodeSelector | None, NOT_YET] = None
-    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: Annotated[
+        tuple[PreferredSchedulingTerm, ...], NO_CLUSTER
+    ] = ()
 
 
 class PodAffinityTerm(Object):
@@ -67,8 +69,8 @@ class PodAffinity(Object):
 
 class Affinity(Object):
     node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
+    pod_affinity: Annotated[PodAffinity | None, NO_CLUSTER] = None
+    pod_anti_affinity: Annotated[PodAffinity | None, NO_CLUSTER] = None
 
 
 class Toleration(Object):

@@ -21,6 +21,7 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.memory import Memory, StopCause
+from minikubelet.pods.admission import Admission
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
 from minikubelet.pods.worker import PodWorker
@@ -51,6 +52,7 @@ class PodManager:
         self._remembered: dict[str, tuple[Wanted, Memory]] = {}
         self._services: Services | None = None
         self._tasks: asyncio.TaskGroup | None = None
+        self._admission: Admission | None = None
 
     async def load(self) -> list[Wanted]:
         """Take up what the store remembers; returns the pods that were wanted when the daemon ended.
@@ -73,6 +75,9 @@ class PodManager:
         """Run pods. On leaving, workers end and their containers stay as they are."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks, self._services = tasks, services
+            self._admission = Admission(
+                services.admit, live=self._live, recorder=services.recorder, clock=services.clock
+            )
             unsubscribe = services.state.subscribe(self._runtime_changed)
             try:
                 self._reconcile()
@@ -103,6 +108,8 @@ class PodManager:
         """End such a pod in order; then nothing of it stays."""
         if (key := self._owned_keys.pop(uid, None)) is not None:
             del self._owned[key]
+        if self._admission is not None:
+            self._admission.forget(uid)
         if worker := self._workers.get(uid):
             worker.remove()
         elif uid not in self._remembered:
@@ -112,6 +119,8 @@ class PodManager:
         """End a pod in order, and keep what it leaves: its status, records and logs."""
         if worker := self._workers.get(uid):
             worker.end()
+        elif self._admission is not None and (key := self._owned_keys.get(uid)) is not None:
+            self._admission.end(self._owned[key].pod)
 
     def knows(self, uid: str) -> bool:
         return uid in self._workers or uid in self._remembered
@@ -138,11 +147,12 @@ class PodManager:
                 worker.remove()
             elif not worker.removing:
                 worker.update(uids[uid].pod, file=uids[uid].file)
-        for key in {**self._owned, **self._wanted}:
-            self._begin_when_free(key)
+        self._begin_what_can()
         for pod in self._live.all():
             if pod.metadata.uid not in self._workers and pod.metadata.uid not in uids:
-                self._live.remove(pod.metadata.uid)  # it was waiting for an older one to go, and is not wanted any more
+                self._live.remove(pod.metadata.uid)  # it was waiting, and is not wanted any more
+                if self._admission is not None:
+                    self._admission.forget(pod.metadata.uid)
 
     def _list(self, pod: Pod, status: PodStatus | None) -> None:
         self._live.put(msgspec.structs.replace(pod, status=status or PodStatus(phase="Pending")))
@@ -156,19 +166,33 @@ class PodManager:
         self._begin(Wanted(pod, ""), Memory(accepted_at=time.time()))
         self._workers[uid].remove()
 
+    def _begin_what_can(self) -> None:
+        """Of the pods that have not begun, all that are free to and that there is room for."""
+        if self._admission is None or self._tasks is None:
+            return
+        pods = [it.pod for it in (*self._owned.values(), *(self._wanted or {}).values())]
+        for pod in self._admission.in_turn(pod for pod in pods if pod.metadata.uid not in self._workers):
+            self._begin_when_free(key_of(pod.metadata))
+
+    def _active(self) -> list[Pod]:
+        """The pods that take up room: admitted, and not yet at their end."""
+        return [worker.pod for worker in self._workers.values() if not worker.memory.stopped]
+
     def _begin_when_free(self, key: str) -> None:
         wanted = (self._wanted or {}).get(key) or self._owned.get(key)
         if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
         if any(key_of(worker.pod.metadata) == key for worker in self._workers.values()):
             self._list(wanted.pod, None)  # another one of this name must be gone first
-        else:
+        elif self._admission is None or self._admission.lets_in(wanted.pod, active=self._active()):
             self._begin(wanted, Memory(accepted_at=time.time()))
 
     def _begin(self, wanted: Wanted, memory: Memory) -> None:
         if self._tasks is None or self._services is None:
             raise RuntimeError("the manager does not serve")
-        worker = PodWorker(wanted.pod, file=wanted.file, memory=memory, services=self._services)
+        worker = PodWorker(
+            wanted.pod, file=wanted.file, memory=memory, services=self._services, on_ended=self._begin_what_can
+        )
         self._workers[worker.uid] = worker
         self._tasks.create_task(self._supervise(worker), name=f"pod {key_of(wanted.pod.metadata)}")
 
@@ -186,7 +210,7 @@ class PodManager:
         del self._workers[worker.uid]
         self._store.delete_pod(worker.uid)
         self._live.remove(worker.uid)
-        self._begin_when_free(key_of(worker.pod.metadata))
+        self._begin_what_can()
 
     def _runtime_changed(self, uid: str) -> None:
         if worker := self._workers.get(uid):

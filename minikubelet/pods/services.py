@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from minikubelet.lifecycle.backoff import BackoffPolicy
+from minikubelet.pods.admission import Admit
 from minikubelet.pods.cgroups import PodCgroups
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
@@ -27,6 +28,8 @@ class Services:
     images: ImagePuller
     volumes: VolumeManager
     cgroups: PodCgroups
+    #: Whether the node takes a pod beside those that are active.
+    admit: Admit
     objects: ObjectStore
     clients: Clients
     recorder: EventRecorder

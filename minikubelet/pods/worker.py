@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -48,11 +49,15 @@ _GIVE_BACK_RETRY = 5.0
 class PodWorker:
     """Runs one pod until its manifest is gone and everything of it has been removed."""
 
-    def __init__(self, pod: Pod, *, file: str, memory: Memory, services: Services) -> None:
+    def __init__(
+        self, pod: Pod, *, file: str, memory: Memory, services: Services, on_ended: Callable[[], None]
+    ) -> None:
+        """`on_ended` is called when the pod has come to an end and takes up nothing any more, but is still wanted."""
         self.pod = stamped(pod, accepted_at=memory.accepted_at)
         self.file = file
         self.memory = memory
         self._services = services
+        self._on_ended = on_ended
         #: It has been decided about with a fresh look at the runtime, or is gone.
         self.looked = asyncio.Event()
         self._executor = Executor(services)
@@ -135,6 +140,8 @@ class PodWorker:
                 released = await self._give_back()
                 if released and self.removing:
                     break
+                if released:
+                    self._on_ended()
                 wake_at = wake_at if released else self._now() + _GIVE_BACK_RETRY
             await self._sleep(wake_at)
 

@@ -18,6 +18,7 @@ from minikubelet.api.validation.network import (
     validate_host_network_ports,
 )
 from minikubelet.api.validation.resources import validate_overhead, validate_pod_resources
+from minikubelet.api.validation.scheduling import validate_affinity, validate_node_selector, validate_tolerations
 from minikubelet.api.validation.security import (
     validate_app_armor_agreement,
     validate_app_armor_annotations,
@@ -51,7 +52,9 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
         yield unsupported("spec.restartPolicy", spec.restart_policy, RESTART_POLICIES)
     if spec.dns_policy not in DNS_POLICIES:
         yield unsupported("spec.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    yield from validate_node_selector(spec.node_selector)
     yield from validate_pod_security(spec)
+    yield from validate_affinity(spec)
     yield from validate_dns_config(spec.dns_config, policy=spec.dns_policy)
     yield from validate_host_users(spec)
     deadline = spec.active_deadline_seconds
@@ -61,10 +64,13 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
     if spec.hostname:
         for detail in names.dns_label(spec.hostname):
             yield invalid("spec.hostname", spec.hostname, detail)
+    yield from validate_tolerations(spec.tolerations)
     yield from validate_host_aliases(spec.host_aliases)
     if spec.priority_class_name:
         for detail in names.dns_subdomain(spec.priority_class_name):
             yield invalid("spec.priorityClassName", spec.priority_class_name, detail)
+    for detail in names.dns_subdomain(spec.runtime_class_name) if spec.runtime_class_name is not None else ():
+        yield invalid("spec.runtimeClassName", spec.runtime_class_name, detail)
     yield from validate_overhead(spec.overhead)
     if spec.os is not None:
         yield from _os(spec.os.name)

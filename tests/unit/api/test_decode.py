@@ -229,13 +229,14 @@ def test_the_uid_changes_with_content_file_and_node(text: str, name: str, node: 
 
 
 def test_fields_without_meaning_here_are_accepted_kept_and_named() -> None:  # pod-to-cri 14
-    spec = {"schedulerName": "mine", "priority": 3, "affinity": {"podAffinity": {}}, "nodeName": "elsewhere"}
+    beside = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+    spec = {"schedulerName": "mine", "priority": 3, "affinity": beside, "nodeName": "elsewhere"}
     decoded = decode(manifest(spec, {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]}))
     assert decoded.errors == ()
     assert {(note.path, note.message) for note in decoded.notes} == {
         ("spec.schedulerName", "has no meaning without a cluster"),
         ("spec.priority", "has no meaning without a cluster"),
-        ("spec.affinity", "has no meaning without a cluster"),
+        ("spec.affinity.podAffinity", "has no meaning without a cluster"),
         ("spec.nodeName", "is always this node's name; what the file says is not used"),
         ("spec.containers[0].resizePolicy", "has no meaning without a cluster"),
     }
