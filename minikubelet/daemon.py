@@ -42,6 +42,7 @@ from minikubelet.pods.probes.handlers.http_client import HttpClient
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.services import Services
 from minikubelet.pods.slots import StartSlots
+from minikubelet.pods.users import UserRanges
 from minikubelet.pods.volumes import VolumeManager
 from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
@@ -194,6 +195,7 @@ class Daemon:
                 state=self._state,
                 images=puller,
                 volumes=VolumeManager(config.root_dir, allocatable=node.allocatable, objects=self._objects),
+                users=UserRanges(node),
                 cgroups=cgroups,
                 admit=functools.partial(admit, node=offer, needs=NeedsBook()),
                 objects=self._objects,

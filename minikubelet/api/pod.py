@@ -75,9 +75,9 @@ class PodSpec(Object):
     dns_policy: str = shown("ClusterFirst")
     dns_config: PodDNSConfig | None = None
     hostname: str = ""
-    hostname_override: Annotated[str | None, NOT_YET] = None
-    subdomain: Annotated[str, NOT_YET] = ""
-    set_hostname_as_fqdn: Annotated[bool, NOT_YET] = False
+    hostname_override: str | None = None
+    subdomain: str = ""
+    set_hostname_as_fqdn: bool = False
     host_aliases: tuple[HostAlias, ...] = ()
     host_network: bool = False
     host_pid: bool = False

@@ -18,10 +18,12 @@ from minikubelet.pods.volumes import VolumeError
 from minikubelet.pods.volumes.manager import RETRY as VOLUME_RETRY
 from minikubelet.runtime.adopt import run_sandbox
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
-from minikubelet.runtime.mapping import DNSError, HostnameError, UserNamespaceError, sandbox_config
+from minikubelet.runtime.mapping import DNSError, HostnameError, RuntimeClassError, UserNamespaceError, sandbox_config
 
 #: Seconds between tries to make a sandbox.
 _RETRY = BackoffPolicy(initial=1.0, factor=2.0, maximum=10.0)
+#: As things are there is no message for the runtime.
+_NO_CONFIG = (HostnameError, DNSError, UserNamespaceError, RuntimeClassError)
 
 
 async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: Handle) -> None:
@@ -55,7 +57,7 @@ async def _try_until_made(
             _tell(pod, services, "FailedCreatePodContainer", f"unable to ensure pod container exists: {error}")
         except VolumeError as error:
             _tell(pod, services, "FailedMount", str(error))
-        except (ContainerRuntimeError, HostnameError, DNSError, UserNamespaceError) as error:
+        except (ContainerRuntimeError, *_NO_CONFIG) as error:
             _tell(pod, services, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
         except OSError as error:
             meta = pod.metadata
@@ -72,10 +74,14 @@ async def _try_until_made(
 
 
 async def _run(pod: Pod, attempt: int, services: Services) -> None:
-    config, warnings = sandbox_config(pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf())
+    handler = services.node.handler(pod.spec.runtime_class_name)
+    first_id = await services.users.first_id(pod)
+    config, warnings = sandbox_config(
+        pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf(), first_id=first_id
+    )
     for warned in warnings:
         _tell(pod, services, warned.reason, warned.message)
-    sandbox_id = await run_sandbox(services.cri, config, removed=services.state.note_removed)
+    sandbox_id = await run_sandbox(services.cri, config, removed=services.state.note_removed, handler=handler)
     services.state.note_sandbox((await services.cri.pod_sandbox_status(sandbox_id)).status)
 
 

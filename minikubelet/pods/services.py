@@ -14,6 +14,7 @@ from minikubelet.pods.objects import ObjectStore
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.slots import StartSlots
+from minikubelet.pods.users import UserRanges
 from minikubelet.pods.volumes.manager import VolumeManager
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.mapping import NodeContext
@@ -27,6 +28,7 @@ class Services:
     state: RuntimeState
     images: ImagePuller
     volumes: VolumeManager
+    users: UserRanges
     cgroups: PodCgroups
     #: Whether the node takes a pod beside those that are active.
     admit: Admit

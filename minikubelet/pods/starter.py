@@ -29,6 +29,8 @@ from minikubelet.runtime.mapping import (
     MountError,
     MountSources,
     NonRootError,
+    RuntimeClassError,
+    UserNamespaceError,
     container_config,
     container_environment,
     hosts_file,
@@ -51,10 +53,7 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
         record.id
         for record in observed.containers
         if f"start:{record.name}" not in memory.in_flight
-        and (
-            record.state is RecordState.CREATED
-            or (record.state is RecordState.EXITED and _cut_off(record))
-        )
+        and (record.state is RecordState.CREATED or (record.state is RecordState.EXITED and _cut_off(record)))
     ]
 
 
@@ -65,7 +64,10 @@ def _cut_off(record: ObservedContainer) -> bool:
     return not record.started_at and not record.finished_at
 
 
-_CONFIG_ERRORS = (VolumeError, MountError, EnvironmentSourceError, HostnameError, NonRootError, OSError)
+_CONFIG_ERRORS = (
+    VolumeError, MountError, EnvironmentSourceError, HostnameError, NonRootError, UserNamespaceError, RuntimeClassError,
+    OSError,
+)  # fmt: skip
 
 
 class _StartFailedError(Exception):
@@ -137,6 +139,7 @@ class Starter:
                 restart_count=action.restart_count,
                 image=image,
                 environment=environment,
+                first_id=await services.users.first_id(pod),
                 mounts=MountSources(
                     volumes=self._volumes,
                     subpaths=await services.volumes.subpaths(
@@ -170,7 +173,13 @@ class Starter:
         services = self._services
         state = services.state
         attempt = next((s.attempt for s in state.observed(pod.metadata.uid).sandboxes if s.id == action.sandbox_id), 0)
-        sandbox, _ = sandbox_config(pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf())
+        sandbox, _ = sandbox_config(
+            pod,
+            services.node,
+            attempt=attempt,
+            resolv_conf=services.resolv_conf(),
+            first_id=await services.users.first_id(pod),
+        )
         try:
             container_id = await create_container(
                 services.cri, action.sandbox_id, config, sandbox_config=sandbox, removed=state.note_removed

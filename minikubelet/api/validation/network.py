@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from minikubelet.api.network import HostAlias, PodDNSConfig
 from minikubelet.api.pod import PodSpec
-from minikubelet.api.problems import Problems, invalid, required
+from minikubelet.api.problems import Problems, forbidden, invalid, required
 from minikubelet.api.validation import names
 
+LONGEST_HOSTNAME = 64
 MOST_NAMESERVERS = 3
 MOST_SEARCHES = 32
 MOST_SEARCH_CHARACTERS = 2048
@@ -21,6 +22,20 @@ def validate_host_network_ports(spec: PodSpec) -> Problems:
             if port.host_port != port.container_port:
                 place = f"spec.containers[{index}].ports[{number}].hostPort"
                 yield invalid(place, port.host_port, "must match `containerPort` when `hostNetwork` is true")
+
+
+def validate_hostname_override(spec: PodSpec) -> Problems:
+    override, path = spec.hostname_override, "spec.hostnameOverride"
+    if override is None:
+        return
+    for detail in names.dns_subdomain(override):
+        yield invalid(path, override, detail)
+    if len(override) > LONGEST_HOSTNAME:
+        yield invalid(path, override, f"must be no more than {LONGEST_HOSTNAME} characters")
+    if spec.set_hostname_as_fqdn:
+        yield forbidden(path, "may not be specified when `setHostnameAsFQDN` is true")
+    if spec.host_network:
+        yield forbidden(path, "may not be specified when `hostNetwork` is true")
 
 
 def validate_dns_config(config: PodDNSConfig | None, *, policy: str) -> Problems:

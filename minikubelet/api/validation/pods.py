@@ -16,6 +16,7 @@ from minikubelet.api.validation.network import (
     validate_dns_config,
     validate_host_aliases,
     validate_host_network_ports,
+    validate_hostname_override,
 )
 from minikubelet.api.validation.resources import validate_overhead, validate_pod_resources
 from minikubelet.api.validation.scheduling import validate_affinity, validate_node_selector, validate_tolerations
@@ -57,6 +58,7 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
     yield from validate_affinity(spec)
     yield from validate_dns_config(spec.dns_config, policy=spec.dns_policy)
     yield from validate_host_users(spec)
+    yield from validate_hostname_override(spec)
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= LONGEST_DEADLINE:
         detail = f"must be between 1 and {LONGEST_DEADLINE}, inclusive"
@@ -64,6 +66,9 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
     if spec.hostname:
         for detail in names.dns_label(spec.hostname):
             yield invalid("spec.hostname", spec.hostname, detail)
+    if spec.subdomain:
+        for detail in names.dns_label(spec.subdomain):
+            yield invalid("spec.subdomain", spec.subdomain, detail)
     yield from validate_tolerations(spec.tolerations)
     yield from validate_host_aliases(spec.host_aliases)
     if spec.priority_class_name:

@@ -15,7 +15,7 @@ from minikubelet.runtime.mapping.environment import Environment, EnvironmentSour
 from minikubelet.runtime.mapping.hostname import HostnameError, hostname_and_domain
 from minikubelet.runtime.mapping.hosts_file import hosts_file
 from minikubelet.runtime.mapping.mounts import MountError, MountSources
-from minikubelet.runtime.mapping.node import NodeContext, SwapControl
+from minikubelet.runtime.mapping.node import NodeContext, RuntimeClassError, SwapControl
 from minikubelet.runtime.mapping.paths import (
     container_log_directory,
     container_log_path,
@@ -36,6 +36,7 @@ __all__ = [
     "MountSources",
     "NodeContext",
     "NonRootError",
+    "RuntimeClassError",
     "SwapControl",
     "UserNamespaceError",
     "cgroup_parent",

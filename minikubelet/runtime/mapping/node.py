@@ -20,6 +20,10 @@ class SwapControl(enum.Enum):
     SWAP_MAX = "memory.swap.max"  # cgroup v2
 
 
+class RuntimeClassError(LookupError):
+    """There is no such runtime class; no sandbox is made."""
+
+
 class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     #: Empty while the node has no address.
@@ -60,5 +64,9 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.resources.allocatable
 
     def handler(self, runtime_class: str | None) -> str:
-        """The runtime's handler for pods of a runtime class; "" is its default. Raises KeyError: no such class here."""
-        return self.runtime_classes[runtime_class] if runtime_class else ""
+        """The runtime's handler for pods of a runtime class; "" is its default. Raises RuntimeClassError."""
+        if not runtime_class:
+            return ""
+        if runtime_class not in self.runtime_classes:
+            raise RuntimeClassError(f'failed to get sandbox runtime: RuntimeClass "{runtime_class}" not found')
+        return self.runtime_classes[runtime_class]
