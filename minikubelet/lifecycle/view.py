@@ -16,6 +16,10 @@ ID_SCHEME = "containerd://"
 
 NO_RESULTS = ProbeResults()
 
+#: Seconds. People write the largest number there is for "never"; gRPC, containerd (which counts in nanoseconds) and
+#: the calendar do not go that far.
+LONGEST_GRACE = 2**31 - 1
+
 
 def bare_id(published: str) -> str:
     """The runtime's id of a published `containerID`."""
@@ -124,10 +128,14 @@ def newest_exited(observed: Observed, name: str) -> ObservedContainer | None:
     return next((r for r in observed.containers if r.name == name and r.state is RecordState.EXITED), None)
 
 
+def usable_grace(seconds: int) -> int:
+    """What a manifest asks for, in bounds: a negative value counts as 1 (PH 2.3), an endless one as `LONGEST_GRACE`."""
+    return min(seconds, LONGEST_GRACE) if seconds >= 0 else 1
+
+
 def spec_grace(pod: Pod) -> int:
-    """Seconds (LC 10.1.4); a negative value counts as 1 (PH 2.3)."""
-    grace = pod.spec.termination_grace_period_seconds
-    return grace if grace >= 0 else 1
+    """Seconds (LC 10.1.4)."""
+    return usable_grace(pod.spec.termination_grace_period_seconds)
 
 
 def sidecars_come_back(pod: Pod, observed: Observed, memory: Memory) -> bool:

@@ -13,7 +13,16 @@ from minikubelet.api.pod import Container, Pod, is_sidecar
 from minikubelet.lifecycle.memory import KillReason, Memory, ProbeResult
 from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState
 from minikubelet.lifecycle.restart import effective_policy, record_restarts
-from minikubelet.lifecycle.view import active, failed, hook_holds, results, spec_grace, started_up, starting
+from minikubelet.lifecycle.view import (
+    active,
+    failed,
+    hook_holds,
+    results,
+    spec_grace,
+    started_up,
+    starting,
+    usable_grace,
+)
 
 _DONE = frozenset[str]()
 
@@ -45,7 +54,7 @@ def probe_grace(pod: Pod, container: Container, reason: KillReason) -> int:
     """LC 10.1, rows 3 and 4."""
     probe = container.liveness_probe if reason is KillReason.LIVENESS else container.startup_probe
     own = probe.termination_grace_period_seconds if probe is not None else None
-    return spec_grace(pod) if own is None else own
+    return spec_grace(pod) if own is None else usable_grace(own)
 
 
 def was_initialized(pod: Pod, observed: Observed, memory: Memory) -> bool:

@@ -13,12 +13,17 @@ T = TypeVar("T")
 
 
 async def uncut(call: Coroutine[Any, Any, T], *, name: str) -> T:
-    """Await a call that would leave half-made things if it were cancelled (CD 5): a cancellation waits for its end."""
+    """Await a call that would leave half-made things if it were cancelled (CD 5): a cancellation waits for its end.
+
+    How the call ends is of no interest to anybody then.
+    """
     task = asyncio.create_task(call, name=name)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # or asyncio complains that nobody asked
         raise
 
 

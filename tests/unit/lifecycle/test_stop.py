@@ -49,6 +49,7 @@ def stops(decision: Decision) -> dict[str, int]:
         pytest.param(StopCause.ENDED, 0, 1, id="LC-10.2 ended by the node"),
         pytest.param(StopCause.REMOVED, -5, 1, id="PH-2.3 a negative grace"),
         pytest.param(StopCause.COMPLETED, -5, 1, id="PH-2.3 a negative grace at completion"),
+        pytest.param(StopCause.REMOVED, 2**63 - 1, 2**31 - 1, id="an endless grace is what everybody can count to"),
         pytest.param(StopCause.COMPLETED, 0, 0, id="PH-7.3 completion with grace 0"),
         pytest.param(StopCause.DEADLINE, 7, 7, id="PH-7.3 deadline"),
         pytest.param(StopCause.INIT_FAILED, 7, 7, id="PH-7.3 init failure"),
@@ -60,7 +61,9 @@ def test_the_grace_of_a_pod_wide_stop(cause: StopCause, spec: int, grace: int) -
 
 
 @pytest.mark.parametrize(
-    ("probe_grace", "grace"), [(None, 30), (3, 3), (50, 50)], ids=["LC-10.1.4", "LC-10.1.3 smaller", "LC-10.1.3 larger"]
+    ("probe_grace", "grace"),
+    [(None, 30), (3, 3), (50, 50), (2**63 - 1, 2**31 - 1)],
+    ids=["LC-10.1.4", "LC-10.1.3 smaller", "LC-10.1.3 larger", "endless"],
 )
 def test_the_grace_of_a_probe_kill(probe_grace: int | None, grace: int) -> None:
     probe = Probe(exec=PROBE.exec, termination_grace_period_seconds=probe_grace)

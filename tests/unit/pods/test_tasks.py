@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,28 @@ async def test_an_uncut_call_ends_before_its_cancelled_caller() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert steps == ["call", "caller"]
+
+
+async def test_the_failure_of_a_call_whose_caller_was_cancelled_is_nobody_s_news() -> None:
+    complaints: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    go = asyncio.Event()
+
+    async def call() -> None:
+        await go.wait()
+        raise Abandoned
+
+    task = asyncio.create_task(uncut(call(), name="call"))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()
+    assert complaints == []
 
 
 async def test_what_may_be_cut_is_abandoned_at_once() -> None:
