@@ -170,7 +170,7 @@ def no_grace_no_hooks(r: Run) -> None:
 DEADLINES = {"main": ("Never", False), "always": ("Always", False), "init": ("Always", True)}
 
 
-@table(DEADLINES)
+@table(DEADLINES, lasts=14)
 def deadline(r: Run, row: tuple[str, bool]) -> None:
     """LC 10.5.2: activeDeadlineSeconds ends the pod as Failed for DeadlineExceeded, under Always and in init too."""
     policy, during_init = row
@@ -178,7 +178,7 @@ def deadline(r: Run, row: tuple[str, bool]) -> None:
     r.apply(
         r.pod(
             restartPolicy=policy,
-            activeDeadlineSeconds=4,
+            activeDeadlineSeconds=8,
             init=[sidecar("side", script("side")), *hang],
             main=[container("main", script("main", on_term=0.5))],
         )

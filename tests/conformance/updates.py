@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.conformance.harness.run import Run
 from tests.conformance.harness.suite import suite
@@ -18,12 +19,18 @@ from tests.conformance.harness.words import (
 
 scenario, table = suite.scenario, suite.table
 
-#: Makes the pod with that image where the scenario wants it.
-Version = Callable[[str], Json]
+#: Makes the pod with that image where the scenario wants it, and with more in its spec.
+Version = Callable[..., Json]
 
 
-def edit(r: Run, version: Version) -> None:
-    r.apply(version(OTHER_IMAGE))
+def edit(r: Run, version: Version, **spec: Any) -> None:
+    """Ask for the other image, and wait until the agent has read that."""
+    r.apply(version(OTHER_IMAGE, **spec))
+    r.until("the edit is read", lambda: OTHER_IMAGE in str([pod["spec"] for pod in r.pods().values()]))
+
+
+#: With this added to its spec a pod is past its deadline, so it ends, and stays in the folder.
+PAST: Json = {"activeDeadlineSeconds": 1}
 
 
 def runs_other_image(r: Run, name: str) -> None:
@@ -96,19 +103,16 @@ def image_of_failing_main(r: Run, row: tuple[str, str]) -> None:
 def image_of_ending_main(r: Run, policy: str) -> None:
     """LC U4: a pod that ends takes no new image; it ends in order."""
 
-    def version(image: str) -> Json:
-        return r.pod(
-            restartPolicy=policy,
-            activeDeadlineSeconds=4,
-            main=[
-                container("main", script("main", on_term=None, term="until_file go; j exiting; exit 0"), image=image)
-            ],
-            uid=f"uid-{r.name}",
-        )
+    def version(image: str, **spec: Any) -> Json:
+        command = script("main", on_term=None, term="until_file go; j exiting; exit 0")
+        main = container("main", command, image=image)
+        return r.pod(restartPolicy=policy, main=[main], uid=f"uid-{r.name}", **spec)
 
     r.apply(version(IMAGE))
-    r.until_event("main", "term", 60)
-    edit(r, version)
+    r.until_up("main")
+    r.apply(version(IMAGE, **PAST))
+    r.until_event("main", "term")
+    edit(r, version, **PAST)
     r.release("go")
     r.until("main ended", lambda: r.ended("main") == (0, "Completed"))
     r.check(r.until_phase("Failed").get("reason") == "DeadlineExceeded", "DeadlineExceeded")
@@ -119,32 +123,29 @@ def image_of_ending_main(r: Run, policy: str) -> None:
 def image_of_init_container(r: Run, when: str) -> None:
     """LC U5: a new image never restarts an init container."""
 
-    def version(image: str) -> Json:
-        init = container("init", script("init", until="go"), image=image)
-        deadline: Json = {"activeDeadlineSeconds": 4} if when == "ending" else {}
-        return r.pod(
-            restartPolicy="Always",
-            init=[init],
-            main=[container("main", script("main"))],
-            uid=f"uid-{r.name}",
-            **deadline,
-        )
+    ending = PAST if when == "ending" else {}
+
+    def version(image: str, **spec: Any) -> Json:
+        init = container("init", script("init", until="go", on_term=None, term="until_file go; exit 0"), image=image)
+        main = container("main", script("main"))
+        return r.pod(restartPolicy="Always", init=[init], main=[main], uid=f"uid-{r.name}", **spec)
 
     r.apply(version(IMAGE))
     r.until_event("init", "started", 60)
     if when == "completed":
         r.release("go")
         r.until_up("main")
-    elif when == "ending":
+    elif ending:
+        r.apply(version(IMAGE, **PAST))
         r.until_event("init", "term")
-    edit(r, version)
+    edit(r, version, **ending)
     r.release("go")
-    if when == "ending":
+    if ending:
         r.until_phase("Failed")
+        r.until("init has ended", lambda: r.ended("init") == (0, "Completed"))
         r.never("main", "starting")
     else:
         r.until_up("main")
-        r.until("seen", lambda: r.cstatus("init")["restartCount"] == 0)
     r.check(r.count("init", "starting") == 1, "init ran once")
 
 

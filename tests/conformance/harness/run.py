@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -164,19 +165,21 @@ class Run:
         status = status or self.status() or {}
         return next((c for c in status.get("conditions", []) if c["type"] == kind), {"status": "absent"})
 
-    def told(self, reason: str, message: str, *, who: str = "", pod: str = "") -> list[Json] | None:
-        """The pod's events (of container `who`) whose message begins so; None where events are not served."""
+    def told(self, reason: str, message: str | re.Pattern[str], *, who: str = "") -> list[str] | None:
+        """Messages of the pod's events (of container `who`) that begin so, or match; None where none are served."""
         listed = self.agent.events()
         if listed is None:
             return None
-        return [
-            e
+        messages: list[str] = [
+            e["message"]
             for e in listed
-            if e["involvedObject"]["name"] == (pod or self.name)
+            if e["involvedObject"]["name"] == self.name
             and e["reason"] == reason
-            and e["message"].startswith(message)
             and (not who or f"{{{who}}}" in e["involvedObject"].get("fieldPath", ""))
         ]
+        if isinstance(message, str):
+            return [m for m in messages if m.startswith(message)]
+        return [m for m in messages if message.fullmatch(m)]
 
     # ---- waiting and asserting ---------------------------------------------
     def until(self, what: str, test: Callable[[], Any], within: float = 30.0) -> Any:
@@ -217,13 +220,13 @@ class Run:
         )
         return status
 
-    def until_told(self, reason: str, message: str, *, who: str = "", within: float = 20.0) -> None:
-        """Wait for an event, where events are served."""
-        self.until(
-            f"event {reason} {message!r} of {who or 'the pod'}",
-            lambda: (found := self.told(reason, message, who=who)) is None or found,
-            within,
-        )
+    def until_told(self, reason: str, message: str | re.Pattern[str], *, who: str = "", within: float = 20.0) -> None:
+        """Wait for an event as `told` finds it, where events are served."""
+        try:
+            self.until("", lambda: (found := self.told(reason, message, who=who)) is None or found, within)
+        except Failed as failure:
+            others = [m[:300] for m in self.told(reason, "", who=who) or []]
+            raise Failed(f"no event {reason} {message!r} of {who or 'the pod'}, only {others}") from failure
 
     def never_told(self, reason: str, message: str, *, who: str = "") -> None:
         self.check(not self.told(reason, message, who=who), f"there is an event {reason} {message!r}")

@@ -86,7 +86,8 @@ def sidecar(name: str, command: list[str], **extra: Any) -> Json:
 
 
 def exec_probe(command: list[str], **fields: Any) -> Json:
-    return {"exec": {"command": command}, "periodSeconds": 1, **fields}
+    """Each second, with a timeout that also a busy machine keeps."""
+    return {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10, **fields}
 
 
 def file_probe(name: str, **fields: Any) -> Json:
