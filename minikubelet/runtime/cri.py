@@ -7,17 +7,21 @@ runtime that hangs for good, and callers let them end even when they are cancell
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import grpc.aio
 import msgspec
 
-from minikubelet.runtime.errors import NotFoundError, translated
-from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc
+from minikubelet.runtime.channel import NAMESPACE
+from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, translated
+from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, tasks_pb2, tasks_pb2_grpc
 
 #: Deadlines in seconds: of a call that only reads, and of one that makes or takes down.
 _READ = 15
 _MAKE = 240
+#: What containerd says of a container that cannot be removed because it still has a task.
+_HAS_TASK = "cannot delete running task"
 
 
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +33,7 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
 class CRIClient:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = cri_pb2_grpc.RuntimeServiceStub(channel)
+        self._tasks = tasks_pb2_grpc.TasksStub(channel)
 
     # ---- the runtime itself ---------------------------------------------------------
     async def version(self) -> cri_pb2.VersionResponse:
@@ -115,8 +120,22 @@ class CRIClient:
 
     async def remove_container(self, container_id: str) -> None:
         """Remove it, running or not. Fine if it is gone."""
-        with translated():
-            await self._stub.RemoveContainer(cri_pb2.RemoveContainerRequest(container_id=container_id), timeout=_MAKE)
+        request = cri_pb2.RemoveContainerRequest(container_id=container_id)
+        try:
+            with translated():
+                await self._stub.RemoveContainer(request, timeout=_MAKE)
+        except ContainerRuntimeError as error:
+            if _HAS_TASK not in str(error):
+                raise
+            await self._delete_task(container_id)
+            with translated():
+                await self._stub.RemoveContainer(request, timeout=_MAKE)
+
+    async def _delete_task(self, container_id: str) -> None:
+        """Take down what a start whose client died can leave: a task that waits for ever and that CRI denies."""
+        with contextlib.suppress(NotFoundError), translated():
+            request = tasks_pb2.DeleteTaskRequest(container_id=container_id)
+            await self._tasks.Delete(request, timeout=_MAKE, metadata=NAMESPACE)
 
     async def container_status(self, container_id: str) -> cri_pb2.ContainerStatus:
         with translated():

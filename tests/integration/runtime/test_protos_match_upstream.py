@@ -24,6 +24,7 @@ from minikubelet.runtime.pb import (
     introspection_pb2,
     leases_pb2,
     task_events_pb2,
+    tasks_pb2,
     types_pb2,
     version_pb2,
 )
@@ -34,7 +35,7 @@ pytestmark = [pytest.mark.containerd, pytest.mark.timeout(300)]
 SUITE = "forky"
 PACKAGES = ("golang-k8s-cri-api-dev", "golang-github-containerd-containerd-api-dev")
 _API = "github.com/containerd/containerd/api"
-_SERVICES = ("content", "events", "images", "introspection", "leases", "version")
+_SERVICES = ("content", "events", "images", "introspection", "leases", "tasks", "version")
 FILES = (
     "k8s.io/cri-api/pkg/apis/runtime/v1/api.proto",
     *(f"{_API}/services/{name}/v1/{name}.proto" for name in _SERVICES),
@@ -51,6 +52,7 @@ OURS = tuple(
         images_pb2,
         introspection_pb2,
         leases_pb2,
+        tasks_pb2,
         task_events_pb2,
         types_pb2,
         version_pb2,
