@@ -141,10 +141,11 @@ class PodManager:
         uids = {it.pod.metadata.uid: it for it in (*self._owned.values(), *self._wanted.values())}
         remembered, self._remembered = self._remembered, {}
         for uid, (stored, memory) in remembered.items():
-            self._begin(uids.get(uid, stored), memory)
+            now = stored if _is_removed(memory) else uids.get(uid, stored)
+            self._begin(now if key_of(now.pod.metadata) == key_of(stored.pod.metadata) else stored, memory)
         for uid, worker in self._workers.items():
-            if uid not in uids:
-                worker.remove()
+            if uid not in uids or key_of(uids[uid].pod.metadata) != key_of(worker.pod.metadata):
+                worker.remove()  # (a pod that keeps its uid under another name is another pod)
             elif not worker.removing:
                 worker.update(uids[uid].pod, file=uids[uid].file)
         self._begin_what_can()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from minikubelet.api.pod import Container, Pod
+from minikubelet.api.pod import Container, Pod, PodSpec
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Event, StartContainer
 from minikubelet.lifecycle.memory import Memory, StartError
@@ -81,7 +81,8 @@ class Starter:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._volumes: dict[str, str] | None = None
+        #: The spec whose volumes are ready, and their paths: an edit in place may add some.
+        self._volumes: tuple[PodSpec, dict[str, str]] | None = None
 
     async def start(self, action: StartContainer, *, pod: Pod, handle: Handle) -> Callable[[Memory], Memory]:
         """The note of what became of it. Raises what `Executor.carry_out` raises."""
@@ -120,8 +121,9 @@ class Starter:
         """See to the image, make the files that the container needs, and its message."""
         services, uid = self._services, pod.metadata.uid
         try:
-            if self._volumes is None:
-                self._volumes = await services.volumes.setup(pod)
+            if self._volumes is None or self._volumes[0] != pod.spec:
+                self._volumes = (pod.spec, await services.volumes.setup(pod))
+            _, volumes = self._volumes
             image, hosts, _ = await asyncio.gather(
                 services.images.ensure(pod, container),
                 self._hosts_file(pod),
@@ -141,9 +143,9 @@ class Starter:
                 environment=environment,
                 first_id=await services.users.first_id(pod),
                 mounts=MountSources(
-                    volumes=self._volumes,
+                    volumes=volumes,
                     subpaths=await services.volumes.subpaths(
-                        pod, container, volumes=self._volumes, environment=environment.variables
+                        pod, container, volumes=volumes, environment=environment.variables
                     ),
                     hosts_file=hosts,
                     termination_log=await services.volumes.termination_log(uid, container.name),
