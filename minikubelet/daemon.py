@@ -53,6 +53,7 @@ from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.app import make_app, serve
+from minikubelet.server.batch import batch_routes
 from minikubelet.sources.desired import Desired, Remembered
 from minikubelet.sources.folder import FolderSource
 from minikubelet.store.database import Store, open_store
@@ -131,7 +132,8 @@ class Daemon:
             remembered.append(Remembered(file=manifest.file, uid=uid, object=manifest.object))
         async with contextlib.AsyncExitStack() as stack:
             if config.read_only_port:
-                app = make_app(self._reporting.parts())
+                routes = batch_routes(jobs=self._jobs.jobs, cronjobs=self._jobs.cronjobs)
+                app = make_app(self._reporting.parts(), routes=routes)
                 address, port = await stack.enter_async_context(
                     serve(app, address=config.address, port=config.read_only_port)
                 )

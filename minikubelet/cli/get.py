@@ -10,7 +10,8 @@ import click
 import msgspec
 import yaml
 
-from minikubelet.cli import printers
+from minikubelet.cli import batch_printers, printers
+from minikubelet.cli.batch_views import CronJob, Job
 from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.tables import table
 from minikubelet.cli.views import Event, Meta, Pod
@@ -45,6 +46,28 @@ RESOURCES = (
         columns=printers.POD_COLUMNS,
         wide_columns=printers.POD_WIDE_COLUMNS,
         row=printers.pod_row,
+        order=_by_name,
+    ),
+    Resource(
+        plural="jobs",
+        kind="Job",
+        aliases=frozenset({"jobs", "job"}),
+        path="/jobs",
+        view=Job,
+        columns=batch_printers.JOB_COLUMNS,
+        wide_columns=batch_printers.JOB_WIDE_COLUMNS,
+        row=batch_printers.job_row,
+        order=_by_name,
+    ),
+    Resource(
+        plural="cronjobs",
+        kind="CronJob",
+        aliases=frozenset({"cronjobs", "cronjob", "cj"}),
+        path="/cronjobs",
+        view=CronJob,
+        columns=batch_printers.CRONJOB_COLUMNS,
+        wide_columns=batch_printers.CRONJOB_WIDE_COLUMNS,
+        row=batch_printers.cronjob_row,
         order=_by_name,
     ),
     Resource(
@@ -92,7 +115,7 @@ def command(
     no_headers: bool,
     server: str,
 ) -> None:
-    """Show pods or events.
+    """Show pods, jobs, cronjobs or events.
 
     \b
     minikubelet get pods -A

@@ -9,39 +9,39 @@ import msgspec
 from minikubelet.api.base import kubernetes_name
 
 
-class _View(msgspec.Struct, frozen=True, kw_only=True, rename=kubernetes_name):
+class View(msgspec.Struct, frozen=True, kw_only=True, rename=kubernetes_name):
     pass
 
 
-class Meta(_View, frozen=True, kw_only=True):
+class Meta(View, frozen=True, kw_only=True):
     name: str = ""
     namespace: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
 
-class Waiting(_View, frozen=True, kw_only=True):
+class Waiting(View, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Running(_View, frozen=True, kw_only=True):
+class Running(View, frozen=True, kw_only=True):
     started_at: str | None = None
 
 
-class Terminated(_View, frozen=True, kw_only=True):
+class Terminated(View, frozen=True, kw_only=True):
     exit_code: int = 0
     signal: int = 0
     reason: str = ""
     finished_at: str | None = None
 
 
-class State(_View, frozen=True, kw_only=True):
+class State(View, frozen=True, kw_only=True):
     waiting: Waiting | None = None
     running: Running | None = None
     terminated: Terminated | None = None
 
 
-class ContainerStatus(_View, frozen=True, kw_only=True):
+class ContainerStatus(View, frozen=True, kw_only=True):
     name: str
     state: State = State()
     last_state: State = State()
@@ -50,32 +50,32 @@ class ContainerStatus(_View, frozen=True, kw_only=True):
     restart_count: int = 0
 
 
-class Condition(_View, frozen=True, kw_only=True):
+class Condition(View, frozen=True, kw_only=True):
     type: str
     status: str
 
 
-class ReadinessGate(_View, frozen=True, kw_only=True):
+class ReadinessGate(View, frozen=True, kw_only=True):
     condition_type: str
 
 
-class Container(_View, frozen=True, kw_only=True):
+class Container(View, frozen=True, kw_only=True):
     name: str
     restart_policy: str | None = None
 
 
-class PodSpec(_View, frozen=True, kw_only=True):
+class PodSpec(View, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     node_name: str = ""
     readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
-class PodIP(_View, frozen=True, kw_only=True):
+class PodIP(View, frozen=True, kw_only=True):
     ip: str
 
 
-class PodStatus(_View, frozen=True, kw_only=True):
+class PodStatus(View, frozen=True, kw_only=True):
     phase: str = ""
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -86,24 +86,24 @@ class PodStatus(_View, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(_View, frozen=True, kw_only=True):
+class Pod(View, frozen=True, kw_only=True):
     metadata: Meta = Meta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
-class Reference(_View, frozen=True, kw_only=True):
+class Reference(View, frozen=True, kw_only=True):
     kind: str = ""
     name: str = ""
     field_path: str = ""
 
 
-class Source(_View, frozen=True, kw_only=True):
+class Source(View, frozen=True, kw_only=True):
     component: str = ""
     host: str = ""
 
 
-class Event(_View, frozen=True, kw_only=True):
+class Event(View, frozen=True, kw_only=True):
     metadata: Meta = Meta()
     involved_object: Reference = Reference()
     source: Source = Source()

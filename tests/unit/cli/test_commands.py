@@ -165,7 +165,7 @@ def test_get_events_has_the_newest_last(server: str) -> None:
 def test_an_unknown_resource_names_the_known_ones(server: str) -> None:
     found = run("get", "services", server=server)
     assert found.exit_code == 2
-    assert "there are: pods, events" in found.stderr
+    assert "there are: pods, jobs, cronjobs, events" in found.stderr
 
 
 # A server that does not answer.
