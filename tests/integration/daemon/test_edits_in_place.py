@@ -1,4 +1,4 @@
-"""Edits of a manifest with a uid of its own, on a real node: what a running pod gains, and what makes it another pod."""
+"""Edits of a manifest with a uid of its own, on a real node: what a running pod gains, what makes it another pod."""
 
 from __future__ import annotations
 
