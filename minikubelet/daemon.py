@@ -132,7 +132,8 @@ class Daemon:
             remembered.append(Remembered(file=manifest.file, uid=uid, object=manifest.object))
         async with contextlib.AsyncExitStack() as stack:
             if config.read_only_port:
-                routes = batch_routes(jobs=self._jobs.jobs, cronjobs=self._jobs.cronjobs)
+                jobs = self._jobs
+                routes = batch_routes(jobs=jobs.jobs, cronjobs=jobs.cronjobs, subscribe=jobs.subscribe)
                 app = make_app(self._reporting.parts(), routes=routes)
                 address, port = await stack.enter_async_context(
                     serve(app, address=config.address, port=config.read_only_port)

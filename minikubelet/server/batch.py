@@ -1,7 +1,13 @@
-"""What the read-only server shows of Jobs and CronJobs. `daemon` adds these routes to the application."""
+"""What the read-only server shows of Jobs and CronJobs. `daemon` adds these routes to the application.
+
+`/jobs/NAMESPACE/NAME?for=Complete&seconds=5` answers as soon as the Job has that condition or has ended otherwise, and
+when the seconds are over at the latest: so a client can wait without asking again and again.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -10,10 +16,16 @@ from aiohttp import web
 from minikubelet.api.batch import CronJob, Job
 
 _encode = msgspec.json.encode
+#: Seconds that one request may wait.
+_LONGEST_WAIT = 60.0
+_ENDED = frozenset({"Complete", "Failed"})
+
+#: Calls back at each change of a Job; returns what ends that.
+Subscribe = Callable[[Callable[[], None]], Callable[[], None]]
 
 
 def batch_routes(
-    *, jobs: Callable[[], Iterable[Job]], cronjobs: Callable[[], Iterable[CronJob]]
+    *, jobs: Callable[[], Iterable[Job]], cronjobs: Callable[[], Iterable[CronJob]], subscribe: Subscribe
 ) -> tuple[web.RouteDef, ...]:
     async def list_jobs(_: web.Request) -> web.Response:
         return _listing("JobList", jobs())
@@ -21,9 +33,56 @@ def batch_routes(
     async def list_cronjobs(_: web.Request) -> web.Response:
         return _listing("CronJobList", cronjobs())
 
-    return (web.get("/jobs", list_jobs), web.get("/cronjobs", list_cronjobs))
+    async def one_job(request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+
+        def now() -> Job | None:
+            found = (job for job in jobs() if (job.metadata.namespace, job.metadata.name) == (namespace, name))
+            return next(found, None)
+
+        condition = request.query.get("for", "")
+        if condition:
+            await _until(lambda: _settled(now(), condition), subscribe, seconds=_seconds(request))
+        job = now()
+        if job is None:
+            raise web.HTTPNotFound
+        return web.Response(body=_encode(job), content_type="application/json")
+
+    return (
+        web.get("/jobs", list_jobs),
+        web.get("/jobs/{namespace}/{name}", one_job),
+        web.get("/cronjobs", list_cronjobs),
+    )
 
 
 def _listing(kind: str, items: Iterable[Job | CronJob]) -> web.Response:
     body = _encode({"kind": kind, "apiVersion": "batch/v1", "metadata": {}, "items": list(items)})
     return web.Response(body=body, content_type="application/json")
+
+
+def _settled(job: Job | None, condition: str) -> bool:
+    """Nothing is left to wait for."""
+    if job is None or job.status is None:
+        return job is None
+    true = {each.type for each in job.status.conditions if each.status == "True"}
+    return condition in true or bool(true & _ENDED)
+
+
+async def _until(settled: Callable[[], bool], subscribe: Subscribe, *, seconds: float) -> None:
+    changed = asyncio.Event()
+    unsubscribe = subscribe(changed.set)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not settled():
+                    changed.clear()
+                    await changed.wait()
+    finally:
+        unsubscribe()
+
+
+def _seconds(request: web.Request) -> float:
+    try:
+        return min(max(float(request.query.get("seconds", "0")), 0.0), _LONGEST_WAIT)
+    except ValueError:
+        raise web.HTTPBadRequest(text="seconds must be a number") from None
