@@ -44,6 +44,11 @@ class PrivateNode:
         self._daemon: subprocess.Popen[bytes] | None = None
         self._write_config()
 
+    def configure(self, text: str) -> None:
+        """Add to the daemon's configuration, before it is started."""
+        with self._config.open("a") as file:
+            file.write(text)
+
     def create(self, *, images: Sequence[Image] = (BUSYBOX, PAUSE)) -> None:
         """Start containerd and give it the images. Raises RuntimeError with what went wrong."""
         self.manifests.mkdir(exist_ok=True)

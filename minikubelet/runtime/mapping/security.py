@@ -48,7 +48,7 @@ def namespace_options(pod: Pod, *, first_id: int | None) -> cri_pb2.NamespaceOpt
 
 
 def sandbox_security(pod: Pod, *, first_id: int | None = None) -> cri_pb2.LinuxSandboxSecurityContext:
-    """SB-12."""
+    """SB-12. A group is sent only beside a user: alone containerd refuses it, and the sandbox has no use for it."""
     context = pod.spec.security_context or _NO_POD_CONTEXT
     security = cri_pb2.LinuxSandboxSecurityContext(
         namespace_options=namespace_options(pod, first_id=first_id),
@@ -63,8 +63,8 @@ def sandbox_security(pod: Pod, *, first_id: int | None = None) -> cri_pb2.LinuxS
     )
     if context.run_as_user is not None:
         security.run_as_user.value = context.run_as_user
-    if context.run_as_group is not None:
-        security.run_as_group.value = context.run_as_group
+        if context.run_as_group is not None:
+            security.run_as_group.value = context.run_as_group
     return security
 
 

@@ -232,6 +232,7 @@ def test_sb_12_the_sandbox_has_the_pods_user_and_group_only_when_set() -> None:
     bare, given = sandbox_of().security_context, sandbox_of({"runAsUser": 3, "runAsGroup": 4}).security_context
     assert (bare.HasField("run_as_user"), bare.HasField("run_as_group")) == (False, False)
     assert (given.run_as_user.value, given.run_as_group.value) == (3, 4)
+    assert not sandbox_of({"runAsGroup": 4}).security_context.HasField("run_as_group"), "containerd would refuse it"
 
 
 @pytest.mark.parametrize("where", ["containers", "init", "sidecar"])

@@ -1,0 +1,172 @@
+"""What processes may use: cgroups of pods and containers, and whom the kernel kills first (LR-1 to 8, CG-2 to 7)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.spec.conftest import FOREVER, Lab, sh
+
+pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
+
+MIB = 1 << 20
+V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+#: The kernel's file for each limit: its controller and name on v1, its name on v2.
+FILES = {
+    "shares": ("cpu/cpu.shares", "cpu.weight"),
+    "quota": ("cpu/cpu.cfs_quota_us", "cpu.max"),
+    "memory": ("memory/memory.limit_in_bytes", "memory.max"),
+    "pids": ("pids/pids.max", "pids.max"),
+}
+
+
+def cgroup(lab: Lab, path: str, limit: str) -> Path:
+    """The file with a limit of the cgroup at `path` below `kubepods`."""
+    whole = f"{lab.node.containerd.cgroup_root}/kubepods/{path}".strip("/")
+    controller, _, name = FILES[limit][0].partition("/")
+    return Path("/sys/fs/cgroup", whole, FILES[limit][1]) if V2 else Path("/sys/fs/cgroup", controller, whole, name)
+
+
+def read(lab: Lab, path: str, limit: str) -> str:
+    return cgroup(lab, path, limit).read_text().split()[0]
+
+
+def number(shares: int) -> str:
+    """CG-3."""
+    return str(1 + (shares - 2) * 9999 // 262142) if V2 else str(shares)
+
+
+def container_id(pod: dict[str, Any], name: str, *, init: bool = False) -> str:
+    statuses = pod["status"]["initContainerStatuses" if init else "containerStatuses"]
+    return str(next(it for it in statuses if it["name"] == name)["containerID"].removeprefix("containerd://"))
+
+
+UNLIMITED_QUOTA = "max" if V2 else "-1"
+FULL = {"cpu": "200m", "memory": "64Mi"}
+
+
+def running(lab: Lab, **spec: Any) -> dict[str, Any]:
+    return lab.comes_to(lab.put(**spec), "Running")
+
+
+def test_a_guaranteed_pod(lab: Lab) -> None:
+    """CG-2, CG-6, LR-3, LR-4."""
+    pod = running(lab, containers=[sh(FOREVER, resources={"limits": FULL})])
+    uid = pod["metadata"]["uid"]
+    assert pod["status"]["qosClass"] == "Guaranteed"
+    for path in (f"pod{uid}", f"pod{uid}/{container_id(pod, 'main')}"):
+        assert read(lab, path, "shares") == number(204)
+        assert read(lab, path, "quota") == "20000"
+        assert read(lab, path, "memory") == str(64 * MIB)
+
+
+def test_a_burstable_pod_whose_sidecar_has_no_limits(lab: Lab) -> None:
+    """Section 13: the sandbox is told sums, the pod's cgroup is not limited, each container is by itself."""
+    side = {**sh(FOREVER, name="side", resources={"requests": {"cpu": "50m"}}), "restartPolicy": "Always"}
+    main = sh(FOREVER, resources={"requests": {"cpu": "100m"}, "limits": FULL})
+    pod = running(lab, initContainers=[side], containers=[main])
+    uid = pod["metadata"]["uid"]
+    path = f"burstable/pod{uid}"
+    assert read(lab, path, "shares") == number(153)
+    assert read(lab, path, "quota") == UNLIMITED_QUOTA
+    assert read(lab, path, "memory") not in (str(64 * MIB), str(0))
+    assert read(lab, f"{path}/{container_id(pod, 'main')}", "memory") == str(64 * MIB)
+    assert read(lab, f"{path}/{container_id(pod, 'side', init=True)}", "quota") == UNLIMITED_QUOTA
+    assert read(lab, "burstable", "shares") == number(153), "CG-5"
+
+
+def test_a_best_effort_pod(lab: Lab) -> None:
+    pod = running(lab, containers=[sh(FOREVER)])
+    path = f"besteffort/pod{pod['metadata']['uid']}"
+    assert read(lab, path, "shares") == read(lab, "besteffort", "shares") == number(2)
+
+
+def test_cg_4_all_pods_together_are_held_to_what_the_node_has(lab: Lab) -> None:
+    running(lab, containers=[sh(FOREVER)])
+    total = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal:"))
+    assert read(lab, "", "memory") == str(int(total.split()[1]) * 1024)
+
+
+def test_cg_5_burstable_pods_weigh_what_they_ask_for_together(lab: Lab) -> None:
+    first = running(lab, containers=[sh(FOREVER, resources={"requests": {"cpu": "250m"}})])
+    running(lab, containers=[sh(FOREVER, resources={"requests": {"cpu": "250m"}})])
+    assert read(lab, "burstable", "shares") == number(512)
+    lab.take(first["metadata"]["name"])
+    lab.gone(first["metadata"]["name"])
+    assert read(lab, "burstable", "shares") == number(256)
+
+
+def test_limits_of_the_pod_as_a_whole(lab: Lab) -> None:
+    """RS-2, CG-6, LR-3."""
+    pod = running(lab, resources={"limits": FULL, "requests": {"cpu": "100m"}}, containers=[sh(FOREVER)])
+    assert pod["status"]["qosClass"] == "Burstable"
+    path = f"burstable/pod{pod['metadata']['uid']}"
+    assert [read(lab, path, limit) for limit in ("shares", "quota", "memory")] == [number(102), "20000", str(64 * MIB)]
+    assert read(lab, f"{path}/{container_id(pod, 'main')}", "memory") == str(64 * MIB)
+
+
+def test_the_memory_of_the_pod_as_a_whole_is_shared(lab: Lab) -> None:
+    """Two containers that together use more than the pod may: the kernel ends one."""
+    hog = "head -c 40000000 /dev/zero | tail >/dev/null; echo survived; " + FOREVER
+    name = lab.put(
+        resources={"limits": {"memory": "32Mi"}},
+        containers=[sh(hog), sh(FOREVER, name="other")],
+    )
+
+    def killed() -> bool:
+        statuses = lab.pod(name)["status"]["containerStatuses"]
+        return "survived" in lab.printed(name) and ("Killed" in lab.printed(name) or "OOMKilled" in str(statuses))
+
+    lab.until("the one that takes too much is killed", killed)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_cg_7_the_cgroup_goes_when_the_pod_has_ended_though_its_manifest_stays(lab: Lab, policy: str) -> None:
+    pod = lab.comes_to(lab.put(restartPolicy=policy, containers=[sh("true")]), "Succeeded")
+    path = cgroup(lab, f"besteffort/pod{pod['metadata']['uid']}", "memory").parent
+    lab.until("the cgroup is gone", lambda: not path.exists())
+
+
+def test_cg_7_what_is_left_running_in_it_is_killed(lab: Lab) -> None:
+    pod = running(lab, containers=[sh(FOREVER)])
+    folder = cgroup(lab, f"besteffort/pod{pod['metadata']['uid']}", "memory").parent
+    stray = subprocess.Popen(["sleep", "600"])
+    try:
+        (folder / "cgroup.procs").write_text(str(stray.pid))
+        lab.take(pod["metadata"]["name"])
+        lab.gone(pod["metadata"]["name"])
+        assert stray.wait(10) == -9
+        assert not folder.exists()
+    finally:
+        stray.kill()
+        stray.wait()
+
+
+def test_lr_8_a_sidecar_is_as_safe_as_the_main_that_it_serves(lab: Lab) -> None:
+    look = "cat /proc/self/oom_score_adj; "
+    side = {
+        **sh(look + FOREVER, name="side", resources={"requests": {"memory": "32Mi"}}),
+        "restartPolicy": "Always",
+    }
+    main = sh(look + FOREVER, resources={"requests": {"memory": "2Gi"}})
+    name = lab.put(initContainers=[side], containers=[main])
+    lab.comes_to(name, "Running")
+    score = lab.until("main has looked", lambda: lab.printed(name))
+    assert lab.printed(name, "side") == score
+    assert 3 < int(score) < 999
+
+
+@pytest.mark.parametrize(("resources", "score"), [({}, "1000"), ({"requests": {"cpu": "1m"}}, "999")])
+def test_lr_8_best_effort_goes_first(lab: Lab, resources: dict[str, Any], score: str) -> None:
+    assert lab.says("cat /proc/self/oom_score_adj", resources=resources) == score
+
+
+def test_cg_6_a_pod_has_no_more_processes_than_the_node_allows(small_lab: Lab) -> None:
+    lab = small_lab
+    pod = running(lab, containers=[sh(FOREVER)])
+    assert read(lab, f"besteffort/pod{pod['metadata']['uid']}", "pids") == "40"
+    printed = lab.says("for i in $(seq 60); do sleep 3 & done 2>/dev/null; echo all")
+    assert "all" not in printed.splitlines()
