@@ -39,7 +39,7 @@ def failing_post_start(r: Run) -> None:
 @scenario()
 def failing_post_start_under_never(r: Run) -> None:
     """PH 11.40: the kill runs preStop; under Never the state stays terminated and the phase follows the exit code."""
-    lifecycle = {**post_start("main", "sleep 0.5; exit 3"), **pre_stop("main", "j pre-stop")}
+    lifecycle = {**post_start("main", "when_started; exit 3"), **pre_stop("main", "j pre-stop")}
     r.apply(r.pod(main=[container("main", script("main"), lifecycle=lifecycle)]))
     status = r.until_phase("Succeeded", 60)
     r.ordered("main pre-stop", "main term")
@@ -50,12 +50,13 @@ def failing_post_start_under_never(r: Run) -> None:
 def post_start_by_tcp_fails(r: Run) -> None:
     """PH 11.52: a tcpSocket hook is accepted and always fails."""
     hook = {"postStart": {"tcpSocket": {"port": 80}}}
-    r.apply(r.pod(restartPolicy="OnFailure", main=[container("main", script("main", term_code=1), lifecycle=hook)]))
+    main = container("main", ["sleep", "100"], lifecycle=hook)
+    r.apply(r.pod(restartPolicy="OnFailure", main=[main], terminationGracePeriodSeconds=2))
     error = r.until("PostStartHookError", lambda: (w := r.waiting("main"))["reason"] == "PostStartHookError" and w, 60)[
         "message"
     ]
     r.check("invalid handler" in error, error)
-    r.until_event("main", "term")
+    r.until("killed", lambda: r.cstatus("main")["lastState"]["terminated"]["exitCode"] == 137)
 
 
 @scenario()

@@ -8,6 +8,7 @@ from tests.conformance.harness.words import (
     STARTED,
     container,
     exec_probe,
+    fails,
     file_probe,
     post_start,
     script,
@@ -226,7 +227,7 @@ def neither_readiness_nor_liveness_gates(r: Run) -> None:
         "side",
         script("side"),
         readinessProbe=exec_probe(["false"]),
-        livenessProbe=exec_probe(["false"], failureThreshold=1, initialDelaySeconds=1),
+        livenessProbe=fails(),
     )
     r.apply(r.pod(init=[side], main=[container("main", script("main"))], terminationGracePeriodSeconds=5))
     r.until_up("main")

@@ -63,7 +63,7 @@ def startup_failure_restarts_sidecar(r: Run) -> None:
 @scenario(lasts=14, beyond="two probe kills do not count for its back-off, only the third does")
 def liveness_kills_back_off(r: Run) -> None:
     """PH 11.8, README 5: liveness kills after its threshold; it restarts at once, then after the back-off."""
-    probe = exec_probe(shell("main", "j asked; exit 1"), failureThreshold=2)
+    probe = exec_probe(shell("main", "when_started; j asked; exit 1"), failureThreshold=2)
     r.apply(r.pod(restartPolicy="Always", main=[container("main", script("main"), livenessProbe=probe)]))
     r.until_event("main", "term", 60)
     asked = [e for e in r.events("main", "asked") if e.at <= r.first("main", "term")]
@@ -150,13 +150,17 @@ def own_policy_never_stays_down(r: Run) -> None:
 #: PH 11: what a liveness probe gets; whether it kills; how its events begin.
 VERDICTS: dict[str, tuple[Json, bool, str]] = {
     "r15": (exec_probe(["/nosuch"]), False, "Liveness probe errored and resulted in unknown state: rpc error: code = "),
-    "r16": (exec_probe(["sh", "-c", "nosuch"]), True, "Liveness probe failed: sh: nosuch: not found"),
+    "r16": (exec_probe(shell("r16", "when_started; nosuch")), True, "Liveness probe failed: sh: "),
     "r32": (
         {"httpGet": {"port": "web"}, "periodSeconds": 1},
         False,
         'Liveness probe errored and resulted in unknown state: strconv.Atoi: parsing "web": invalid syntax',
     ),
-    "r34": ({"tcpSocket": {"port": 81}, "periodSeconds": 1}, True, "Liveness probe failed: dial tcp "),
+    "r34": (
+        {"tcpSocket": {"port": 81}, "periodSeconds": 1, "initialDelaySeconds": 3},
+        True,
+        "Liveness probe failed: dial tcp ",
+    ),
     "r34-open": ({"tcpSocket": {"port": 8080}, "periodSeconds": 1}, False, ""),
 }
 
@@ -186,7 +190,7 @@ def what_kills_and_what_does_not(r: Run) -> None:
 @scenario(lasts=10, beyond="it carries the count of failures over to the next container")
 def failures_count_anew(r: Run) -> None:
     """PH 11.20, README 4: a container does not die for the failures of its predecessor."""
-    probe = exec_probe(shell("main", "j asked; exit 1"), failureThreshold=4)
+    probe = exec_probe(shell("main", "when_started; j asked; exit 1"), failureThreshold=4)
     crash = "[ -e /journal/again ] || { until_file crash; touch /journal/again; j crashing; exit 1; }"
     r.apply(r.pod(restartPolicy="Always", main=[container("main", script("main", body=crash), livenessProbe=probe)]))
     r.until_event("main", "asked", 60, nth=2)
@@ -203,7 +207,7 @@ def startup_never_succeeds(r: Run) -> None:
     main = container(
         "main",
         script("main"),
-        startupProbe=exec_probe(["false"], failureThreshold=2),
+        startupProbe=fails(failureThreshold=2),
         livenessProbe=exec_probe(shell("main", "j live")),
         readinessProbe=exec_probe(shell("main", "j ready")),
     )
@@ -222,7 +226,7 @@ def sidecar_startup_never_succeeds(r: Run) -> None:
     side = sidecar(
         "side",
         script("side"),
-        startupProbe=exec_probe(["false"], failureThreshold=2),
+        startupProbe=fails(failureThreshold=2),
         lifecycle=pre_stop("side", "j hook"),
     )
     r.apply(r.pod(restartPolicy="Always", init=[side], main=[container("main", script("main"))]))
@@ -277,7 +281,7 @@ def readiness_goes_on_during_a_kill(r: Run) -> None:
     main = container(
         "main",
         script("main"),
-        livenessProbe=fails() | exec_probe(shell("main", "j live; exit 1")),
+        livenessProbe=exec_probe(shell("main", "when_started; j live; exit 1"), failureThreshold=1),
         readinessProbe=exec_probe(shell("main", "j ready")),
         lifecycle=pre_stop("main", "j hook-begin; sleep 3; j hook-end"),
     )

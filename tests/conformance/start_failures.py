@@ -71,7 +71,7 @@ def image_never_pulled(r: Run) -> None:
 @scenario(lasts=14)
 def failing_post_start_of_sidecar(r: Run) -> None:
     """PH 11.38, LC 6.5: a sidecar whose postStart hook fails is killed and begun again; main never starts."""
-    side = sidecar("side", script("side", term_code=1), lifecycle=post_start("side", "j hook; sleep 0.5; exit 1"))
+    side = sidecar("side", script("side", term_code=1), lifecycle=post_start("side", "j hook; when_started; exit 1"))
     r.apply(r.pod(init=[side], main=[container("main", script("main"))]))
     r.until_event("side", "hook", 60, nth=2)
     r.until("back-off", lambda: r.waiting("side")["reason"] == "CrashLoopBackOff")

@@ -25,6 +25,7 @@ Maker = Callable[..., Json]
 PRELUDE = r"""
 j() { read u _ </proc/uptime; echo "$u $N $*" >>/journal/events; }
 nap() { sleep "$1" & wait $!; }
+when_started() { until [ -e /tmp/started ]; do sleep 0.1; done; }
 until_file() { while [ ! -e "/journal/$1" ]; do nap 0.2; done; }
 """
 
@@ -54,8 +55,8 @@ def script(
     lines = [
         f"N={name}",
         PRELUDE,
-        "j starting",
         f"trap {shlex.quote(trap)} TERM",
+        "j starting",
         f"[ {delay} = 0 ] || nap {delay}",
         "j started; touch /tmp/started",
         body,
@@ -85,6 +86,10 @@ def sidecar(name: str, command: list[str], **extra: Any) -> Json:
     return container(name, command, restartPolicy="Always", **extra)
 
 
+#: In a probe: a failure must not end a `script` before that has set its trap, for a signal before that is lost.
+_WHEN_STARTED = "until [ -e /tmp/started ]; do sleep 0.1; done"
+
+
 def exec_probe(command: list[str], **fields: Any) -> Json:
     """Each second, with a timeout that also a busy machine keeps."""
     return {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 10, **fields}
@@ -92,12 +97,12 @@ def exec_probe(command: list[str], **fields: Any) -> Json:
 
 def file_probe(name: str, **fields: Any) -> Json:
     """A probe that succeeds while `Run.release(name)` holds."""
-    return exec_probe(["test", "-e", f"/journal/{name}"], **fields)
+    return exec_probe(["sh", "-c", f"{_WHEN_STARTED}; [ -e /journal/{name} ]"], **fields)
 
 
 def fails(**fields: Any) -> Json:
     """A probe that always fails, the first time counts."""
-    return exec_probe(["false"], failureThreshold=1, **fields)
+    return exec_probe(["sh", "-c", f"{_WHEN_STARTED}; false"], **{"failureThreshold": 1, **fields})
 
 
 def post_start(name: str, what: str) -> Json:
