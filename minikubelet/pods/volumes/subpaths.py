@@ -78,13 +78,15 @@ def _hold(mount: VolumeMount, container: Container, volume: Path, path: str, pla
 
 def make_missing(volume: Path, path: str) -> None:
     """Make what is missing of a path as directories with the volume's own permissions. Raises OSError."""
+    if (volume / path).exists():
+        return
     top = _resolved(volume)
     existing, missing = _existing(top, path)
     if not missing:
         return
     fd = _open_below(top, existing)
     try:
-        mode = stat.S_IMODE(top.stat().st_mode) & 0o777
+        mode = stat.S_IMODE(top.stat().st_mode) & 0o2777  # with the bit that passes the pod's group on (fsGroup)
         for name in missing:
             os.mkdir(name, mode, dir_fd=fd)
             child = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)

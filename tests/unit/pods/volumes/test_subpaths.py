@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -226,7 +227,8 @@ def test_mt_9_a_hostile_container_never_gets_at_the_outside(
     place = root / "place"
     refused = reached = 0
     with Hostile(volume, outside, swapped) as hostile:
-        for _ in range(400):
+        deadline = time.monotonic() + 10
+        while min(refused, reached) < 50 and time.monotonic() < deadline:
             try:
                 subpaths.hold(volume, path, place)
             except OSError:
@@ -236,8 +238,7 @@ def test_mt_9_a_hostile_container_never_gets_at_the_outside(
             assert found.read_text() == "the volume's own"
             reached += 1
     assert hostile.swaps > 0
-    assert refused + reached == 400
-    assert reached > 0
+    assert min(refused, reached) > 0, "the race was on"
 
 
 @needs_root
@@ -254,3 +255,11 @@ def test_mt_9_nor_are_directories_made_outside(volume: Path, outside: Path) -> N
     assert [entry.name for entry in outside.iterdir()] == ["secret"]
     assert made == len(list((volume / "a").glob("new*/er")))
     assert made > 0
+
+
+@needs_root
+async def test_mt_9_the_pods_group_goes_on_to_what_is_made_in_its_volume(root: Path, volume: Path) -> None:
+    os.chown(volume, 0, 3000)
+    volume.chmod(0o2775)
+    await held(root, volume, "x/y")
+    assert {path.stat().st_gid for path in (volume / "x", volume / "x/y")} == {3000}
