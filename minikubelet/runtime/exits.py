@@ -76,7 +76,7 @@ class Exits:
             reason=reason,
             message=text,
             started_at=entry.record.started_at or started_at,
-            finished_at=event.at,
+            finished_at=max(event.at, 0.0),  # Go's zero time lies in the year 1
         )
         self._put(msgspec.structs.replace(entry, record=record))
         if caught_up := await self._caught_up(event.id):

@@ -39,6 +39,11 @@ def sandbox_entry(status: cri_pb2.PodSandboxStatus) -> SandboxEntry:
     )
 
 
+def _moment(nanoseconds: int) -> float:
+    """Unix seconds. A start that was cut off can leave Go's zero time, which lies in the year 1: not yet."""
+    return max(nanoseconds, 0) / 1e9
+
+
 def container_entry(status: cri_pb2.ContainerStatus, *, sandbox_id: str) -> Entry:
     """From ContainerStatus, which knows all but the sandbox. The message is the runtime's own."""
     return Entry(
@@ -49,8 +54,8 @@ def container_entry(status: cri_pb2.ContainerStatus, *, sandbox_id: str) -> Entr
             sandbox_id=sandbox_id,
             state=state_of(status.state),
             created_at=status.created_at / 1e9,
-            started_at=status.started_at / 1e9,
-            finished_at=status.finished_at / 1e9,
+            started_at=_moment(status.started_at),
+            finished_at=_moment(status.finished_at),
             exit_code=status.exit_code,
             reason=status.reason,
             message=status.message,

@@ -1,0 +1,59 @@
+"""What starts that were cut short leave behind, as containerd reports it (CD 5): it counts as nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikubelet.lifecycle.memory import Memory
+from minikubelet.lifecycle.records import Observed, ObservedContainer
+from minikubelet.pods.starter import half_made
+from minikubelet.runtime.mapping import labels
+from minikubelet.runtime.pb import cri_pb2
+from minikubelet.runtime.records import container_entry
+
+#: Go's zero time in nanoseconds, as far as an int64 holds it.
+YEAR_1 = -6795364578871345152
+EXITED = cri_pb2.CONTAINER_EXITED
+
+
+def record(
+    state: cri_pb2.ContainerState.ValueType,
+    *,
+    code: int = 0,
+    reason: str = "",
+    message: str = "",
+    started: int = 0,
+    finished: int = 0,
+) -> ObservedContainer:
+    status = cri_pb2.ContainerStatus(
+        id="c",
+        metadata=cri_pb2.ContainerMetadata(name="main"),
+        labels={labels.POD_UID: "u"},
+        state=state,
+        created_at=10**18,
+        started_at=started,
+        finished_at=finished,
+        exit_code=code,
+        reason=reason,
+        message=message,
+    )
+    return container_entry(status, sandbox_id="s").record
+
+
+@pytest.mark.parametrize(
+    ("found", "cut"),
+    [
+        (record(cri_pb2.CONTAINER_CREATED), True),
+        (record(EXITED, code=128, reason="StartError", message="context canceled", finished=10**18), True),
+        (record(EXITED, code=128, reason="StartError", message="no such file", finished=10**18), False),
+        (record(EXITED, code=137, reason="Error", finished=YEAR_1), True),
+        (record(EXITED, code=137, reason="Error", started=YEAR_1, finished=YEAR_1), True),
+        (record(EXITED, code=137, reason="Error", started=10**18, finished=10**18), False),
+        (record(cri_pb2.CONTAINER_RUNNING, started=10**18), False),
+    ],
+)
+def test_a_container_that_never_ran_is_half_made(found: ObservedContainer, cut: bool) -> None:
+    observed = Observed(containers=(found,))
+    assert half_made(observed, Memory(accepted_at=0)) == (["c"] if cut else [])
+    starting = Memory(accepted_at=0, in_flight=frozenset({"start:main"}))
+    assert half_made(observed, starting) == []
