@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from minikubelet.api.batch import is_indexed
-from minikubelet.api.environment import EnvVar
+from minikubelet.api.environment import EnvVar, EnvVarSource, ObjectFieldSelector
 from minikubelet.api.labels import (
     COMPLETION_INDEX,
     INDEX_FAILURE_COUNT,
@@ -25,6 +25,7 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_PREFIX = 58
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+_INDEX_FIELD = f"metadata.labels['{COMPLETION_INDEX}']"
 
 #: Draws one of the given characters.
 Draw = Callable[[str], str]
@@ -75,8 +76,8 @@ def _pod(job: JobRecord, record: PodRecord, *, node_name: str) -> Pod:
         spec = replace(
             spec,
             hostname=f"{job.name}-{record.index}",
-            containers=tuple(_with_index(each, record.index) for each in spec.containers),
-            init_containers=tuple(_with_index(each, record.index) for each in spec.init_containers),
+            containers=tuple(_with_index(each) for each in spec.containers),
+            init_containers=tuple(_with_index(each) for each in spec.init_containers),
         )
     owner = OwnerReference(
         api_version=job.job.api_version,
@@ -98,8 +99,9 @@ def _pod(job: JobRecord, record: PodRecord, *, node_name: str) -> Pod:
     return Pod(metadata=metadata, spec=spec)
 
 
-def _with_index(container: Container, index: int) -> Container:
+def _with_index(container: Container) -> Container:
     """The index as a variable, unless the container has one of that name."""
     if any(each.name == _INDEX_VARIABLE for each in container.env):
         return container
-    return replace(container, env=(*container.env, EnvVar(name=_INDEX_VARIABLE, value=str(index))))
+    source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=_INDEX_FIELD))
+    return replace(container, env=(*container.env, EnvVar(name=_INDEX_VARIABLE, value_from=source)))

@@ -13,6 +13,7 @@ from tests.unit.jobs.lab import SIDECAR, Script, index_of, lab, manifest
 
 pytestmark = pytest.mark.looptime
 
+INDEX = "batch.kubernetes.io/job-completion-index"
 COMPLETE = [("SuccessCriteriaMet", "CompletionsReached"), ("Complete", "CompletionsReached")]
 
 
@@ -192,9 +193,14 @@ async def test_rows_17_and_19_indexed_pods_know_their_index() -> None:
         for pod in pods:
             index = index_of(pod)
             assert re.fullmatch(f"j-{index}-[a-z0-9]{{5}}", pod.metadata.name)
-            assert pod.metadata.annotations["batch.kubernetes.io/job-completion-index"] == str(index)
+            assert pod.metadata.annotations[INDEX] == str(index)
             for container in (*pod.spec.containers, *pod.spec.init_containers):
-                assert [(env.name, env.value) for env in container.env] == [("JOB_COMPLETION_INDEX", str(index))]
+                (env,) = container.env
+                assert env.name == "JOB_COMPLETION_INDEX"
+                assert env.value_from is not None
+                assert env.value_from.field_ref is not None
+                assert env.value_from.field_ref.field_path == f"metadata.labels['{INDEX}']"
+                assert pod.metadata.labels[INDEX] == str(index)
         (other,) = [pod for pod in here.runner.started if pod.metadata.name.startswith("own-")]
         assert [env.value for env in other.spec.containers[0].env] == ["x"]
 
