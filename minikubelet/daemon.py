@@ -44,9 +44,11 @@ from minikubelet.pods.services import Services
 from minikubelet.pods.slots import StartSlots
 from minikubelet.pods.users import UserRanges
 from minikubelet.pods.volumes import VolumeManager
+from minikubelet.pods.volumes.layout import Layout
+from minikubelet.pods.volumes.usage import SizeWatch
 from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
-from minikubelet.runtime.checks import inspect
+from minikubelet.runtime.checks import inspect, keep_looking
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.host import node_context
 from minikubelet.runtime.images import ImageService
@@ -151,6 +153,9 @@ class Daemon:
                 tasks.create_task(source.run(self._wanted), name="watch the manifests"),
                 tasks.create_task(keep_watchdog_fed(), name="feed the watchdog"),
                 tasks.create_task(self._run_pods(), name="run pods"),
+                tasks.create_task(
+                    SizeWatch(Layout(config.root_dir), self._live.all).run(), name="watch volumes' sizes"
+                ),
             ]
             notify("READY=1\nSTATUS=waiting for containerd")
             await stop.wait()
@@ -176,7 +181,9 @@ class Daemon:
             for uid in self._state.uids():
                 self._manager.end_orphan(uid, pod=self._state.carried(uid))
             async with self._jobs.serve():
-                await asyncio.Event().wait()
+                await keep_looking(
+                    self._channel, endpoint=self._config.container_runtime_endpoint, tell=self._reporting.found
+                )
 
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[Services]:
