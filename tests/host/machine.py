@@ -63,7 +63,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
             )  # fmt: skip
         nspawn = self._nspawn
-        self._leader = self._until("its first process", lambda: next(iter(_children(nspawn.pid)), 0), within)
+        self._leader = self._until("its first process", lambda: _first_process(nspawn.pid), within)
         self._until("that it is up", self._is_up, within)
         # nspawn gives these read-only; containers need them as a host has them.
         read_only = "awk '$2 ~ \"^/sys/fs/cgroup|^/proc/sys$\" {print $2}' /proc/mounts"
@@ -120,6 +120,7 @@ class Machine:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._nspawn.wait(20)
             self._nspawn.kill()
+            self._nspawn.wait()
             self._nspawn = None
         mounts = [
             re.sub(r"\\040", " ", line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()
@@ -158,11 +159,14 @@ def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def _children(pid: int) -> list[int]:
+def _first_process(nspawn: int) -> int:
+    """The child of nspawn that is process 1 of the guest, 0 if it is not there yet: others make way for it."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        children = Path(f"/proc/{nspawn}/task/{nspawn}/children").read_text().split()
+        inside = {child: Path(f"/proc/{child}/status").read_text() for child in children}
     except OSError:
-        return []
+        return 0  # one ended meanwhile
+    return next((int(child) for child, status in inside.items() if re.search(r"(?m)^NSpid:.*\t1$", status)), 0)
 
 
 def _pod_cgroups() -> set[Path]:
