@@ -47,9 +47,8 @@ class SizeWatch:
         over = set()
         for pod, name, limit in list(self._limited()):
             key = (pod.metadata.uid, name)
-            if await asyncio.to_thread(used_bytes, self._layout.volume(key[0], EMPTY_DIR, name)) <= quantity.whole(
-                limit
-            ):
+            path = self._layout.volume(pod.metadata.uid, EMPTY_DIR, name)
+            if await asyncio.to_thread(used_bytes, path) <= quantity.whole(limit):
                 continue
             over.add(key)
             if key not in self._over:
