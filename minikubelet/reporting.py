@@ -37,10 +37,11 @@ class Reporting:
         self._runtime: RuntimeFacts | None = None
 
     def found(self, findings: tuple[Finding, ...]) -> None:
-        """What there is to say of the runtime, as it is now."""
-        self._findings = tuple(str(finding) for finding in findings)
+        """What there is to say of the runtime, as it is now; what is new goes to the log."""
+        known, self._findings = self._findings, tuple(str(finding) for finding in findings)
         for finding in findings:
-            log.warning(finding.problem, remedy=finding.remedy)
+            if str(finding) not in known:
+                log.warning(finding.problem, remedy=finding.remedy)
 
     def reached(self, runtime: RuntimeFacts) -> None:
         """The runtime can run pods."""

@@ -1,6 +1,7 @@
 """Look at the runtime before anything is asked of it, and say plainly what is wrong and how to mend it (CD 6, 10, 13).
 
-`daemon.py` waits in `inspect` until pods can be run; a `check` command shows what `look` finds.
+`daemon.py` waits in `inspect` until pods can be run, and has `keep_looking` run beside them; a `check` command shows
+what `look` finds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import grpc.aio
 import msgspec
+import structlog
 
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.errors import (
@@ -25,9 +27,13 @@ from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.pb import cri_pb2, introspection_pb2, introspection_pb2_grpc
 from minikubelet.runtime.socket_check import Finding, socket_finding
 
-__all__ = ["Finding", "Report", "RuntimeFacts", "inspect", "look"]
+__all__ = ["Finding", "Report", "RuntimeFacts", "inspect", "keep_looking", "look"]
+
+log = structlog.get_logger(__name__)
 
 _AGAIN_FIRST, _AGAIN_MAX = 0.1, 2.0
+#: Seconds between looks beside pods that run: no event tells that a network or an image has come or gone.
+_LOOK_PERIOD = 15.0
 _CONFIG = "/etc/containerd/config.toml"
 
 
@@ -71,6 +77,20 @@ async def inspect(
             return report.facts
         await asyncio.sleep(pause)
         pause = min(pause * 2, _AGAIN_MAX)
+
+
+async def keep_looking(
+    channel: grpc.aio.Channel, *, endpoint: str, tell: Callable[[tuple[Finding, ...]], None]
+) -> None:
+    """Until cancelled, `tell` now and then what there is to say: some of it is mended, or something else goes wrong."""
+    while True:
+        await asyncio.sleep(_LOOK_PERIOD)
+        try:
+            report = await look(channel, endpoint=endpoint)
+        except Exception:
+            log.exception("what containerd says of itself could not be understood")  # which is no reason to end
+            continue
+        tell(report.findings)
 
 
 async def look(channel: grpc.aio.Channel, *, endpoint: str) -> Report:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -9,7 +10,7 @@ import pytest
 
 from minikubelet.runtime import checks
 from minikubelet.runtime.channel import connect
-from minikubelet.runtime.checks import Finding, Report, inspect, look
+from minikubelet.runtime.checks import Finding, Report, inspect, keep_looking, look
 from minikubelet.runtime.pb import cri_pb2
 from tests.support.fake_cri import FakeCRI, Trouble
 
@@ -132,3 +133,19 @@ async def test_waiting_tells_each_change_once_and_ends_when_pods_can_be_run(
     facts = await inspect(channel, endpoint=str(fake.socket), tell=told.append)
     assert facts.name == "fake"
     assert [len(findings) for findings in told] == [1, 1, 0]
+
+
+async def test_beside_running_pods_what_was_mended_and_what_went_wrong_is_told(
+    fake: FakeCRI, channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_LOOK_PERIOD", 0.01)
+    fake.troubles["Version"] = [Trouble(code=grpc.StatusCode.UNKNOWN, text="boom")]
+    told: asyncio.Queue[tuple[Finding, ...]] = asyncio.Queue()
+    looking = asyncio.create_task(keep_looking(channel, endpoint=str(fake.socket), tell=told.put_nowait))
+    (broken,) = await told.get()
+    assert broken.problem == "containerd fails: boom"
+    assert await told.get() == ()
+    fake.info["cniconfig"] = '{"Networks": ["odd"]}'  # not as containerd writes it
+    await asyncio.sleep(0.05)
+    assert not looking.done()
+    looking.cancel()
