@@ -37,11 +37,11 @@ class PrivateContainerd:
     """One containerd of our own. Blocking; from a test use `asyncio.to_thread` for stop, start and destroy."""
 
     def __init__(
-        self, base: Path | None = None, *, binary: str | None = None, runc: str = "runc", cni: bool = True
+        self, base: Path | None = None, *, binary: str | None = None, runc: str | None = None, cni: bool = True
     ) -> None:
         """`base`: where everything goes (made if missing; a short path, it holds a socket). `cni`: with a network.
 
-        `binary`: which containerd; by default $MINIKUBELET_TEST_CONTAINERD, else the host's.
+        `binary`: which containerd; by default $MINIKUBELET_TEST_CONTAINERD, else the host's. `runc` likewise.
         """
         self.base = (base or Path(tempfile.mkdtemp(prefix="mk-"))).absolute()
         self.base.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ class PrivateContainerd:
         self.cni_conf_dir = self.base / "cni"
         binary = binary or os.environ.get("MINIKUBELET_TEST_CONTAINERD") or "containerd"
         self.binary = _find(binary, hint="install containerd")
-        self.runc = _find(runc, hint="install runc")
+        self.runc = _find(runc or os.environ.get("MINIKUBELET_TEST_RUNC") or "runc", hint="install runc")
         tag = secrets.token_hex(3)
         self.bridge = f"mk{tag}"
         #: For `cgroupRoot`, so that pods of different daemons keep apart.

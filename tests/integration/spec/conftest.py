@@ -128,6 +128,7 @@ def _started(config: str) -> Iterator[PrivateNode]:
         pytest.skip("needs root and containerd")
     node = PrivateNode(containerd=binary)
     try:
+        node.base.chmod(0o711)  # a pod with users of its own has to find its way to its root file system
         node.configure(config)
         node.create(images=(BUSYBOX, PAUSE, NAMED, NUMBERED))
         node.start()

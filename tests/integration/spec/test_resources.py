@@ -108,21 +108,6 @@ def test_limits_of_the_pod_as_a_whole(lab: Lab) -> None:
     assert read(lab, f"{path}/{container_id(pod, 'main')}", "memory") == str(64 * MIB)
 
 
-def test_the_memory_of_the_pod_as_a_whole_is_shared(lab: Lab) -> None:
-    """Two containers that together use more than the pod may: the kernel ends one."""
-    hog = "head -c 40000000 /dev/zero | tail >/dev/null; echo survived; " + FOREVER
-    name = lab.put(
-        resources={"limits": {"memory": "32Mi"}},
-        containers=[sh(hog), sh(FOREVER, name="other")],
-    )
-
-    def killed() -> bool:
-        statuses = lab.pod(name)["status"]["containerStatuses"]
-        return "survived" in lab.printed(name) and ("Killed" in lab.printed(name) or "OOMKilled" in str(statuses))
-
-    lab.until("the one that takes too much is killed", killed)
-
-
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_cg_7_the_cgroup_goes_when_the_pod_has_ended_though_its_manifest_stays(lab: Lab, policy: str) -> None:
     pod = lab.comes_to(lab.put(restartPolicy=policy, containers=[sh("true")]), "Succeeded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from minikubelet.runtime.channel import connect
+from minikubelet.runtime.cri import CRIClient
 from tests.integration.spec.conftest import FOREVER, Lab, sh
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
@@ -183,11 +186,30 @@ def test_sb_10_otherwise_each_is_alone(lab: Lab) -> None:
     assert "4322" not in printed
 
 
-def test_sb_11_a_runtime_without_user_namespaces_makes_no_sandbox(lab: Lab) -> None:
-    if not lab.node.get("/status")["runtime"]["version"].startswith(("1.", "v1.")):
-        pytest.skip("this one has them, if its kernel and its runc do")
-    name = lab.put(containers=[sh(FOREVER)], hostUsers=False)
-    assert lab.event(name, "FailedCreatePodSandBox") == (
-        "Failed to create pod sandbox: can't set `spec.hostUsers: false`, runtime does not support user namespaces"
-    )
-    assert lab.pod(name)["status"]["phase"] == "Pending"
+async def _has_user_namespaces(lab: Lab) -> bool:
+    async with connect(lab.node.containerd.socket) as channel:
+        status = await CRIClient(channel).status()
+    return any(handler.name == "" and handler.features.user_namespaces for handler in status.runtime_handlers)
+
+
+def test_sb_11_users_of_the_pods_own_where_the_runtime_can(lab: Lab) -> None:
+    if not asyncio.run(_has_user_namespaces(lab)):
+        name = lab.put(containers=[sh(FOREVER)], hostUsers=False)
+        assert lab.event(name, "FailedCreatePodSandBox") == (
+            "Failed to create pod sandbox: can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+        )
+        assert lab.pod(name)["status"]["phase"] == "Pending"
+        return
+    script = "id -u; cat /proc/self/uid_map; touch /v/x && ls -ln /v/x /etc/hosts"
+    spec = {"hostUsers": False, "volumes": [{"name": "v", "emptyDir": {}}]}
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    firsts = set()
+    for _ in range(2):
+        user, mapping, *files = lab.says(script, spec=spec, volumeMounts=mounts).splitlines()
+        assert user == "0"
+        inside, outside, length = map(int, mapping.split())
+        assert (inside, outside % 65536, length) == (0, 0, 65536)
+        assert [line.split()[2] for line in files] == ["0", "0"], "files keep the owners that they have on the host"
+        firsts.add(outside)
+    assert len(firsts) == 2
+    assert 0 not in firsts
