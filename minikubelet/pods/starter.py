@@ -58,10 +58,10 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
 
 
 def _cut_off(record: ObservedContainer) -> bool:
-    """Whether an exited container never ran: its start failed for want of a client, or it neither began nor ended."""
+    """Whether an exited container never ran: its start failed for want of a client, or was never done."""
     if record.reason == "StartError":
         return any(text in record.message for text in _CUT_OFF)
-    return not record.started_at and not record.finished_at
+    return not record.started_at
 
 
 _CONFIG_ERRORS = (

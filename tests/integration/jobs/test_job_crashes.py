@@ -141,7 +141,7 @@ def verify(node: PrivateNode, shared: Path) -> None:
         for name, index, codes in read(
             node, "SELECT name, idx, exit_codes FROM job_pods WHERE outcome = 'failed' ORDER BY created_at"
         )
-        if index not in fail_first or b'"main":1' not in codes
+        if index not in fail_first or json.loads(codes)["main"] != 1
     ]
     assert not unexpected
     assert (succeeded, failed, completed, failed_indexes) == (COMPLETIONS, len(fail_first), f"0-{COMPLETIONS - 1}", "")

@@ -47,6 +47,7 @@ def record(
         (record(EXITED, code=128, reason="StartError", message="context canceled", finished=10**18), True),
         (record(EXITED, code=128, reason="StartError", message="no such file", finished=10**18), False),
         (record(EXITED, code=137, reason="Error", finished=YEAR_1), True),
+        (record(EXITED, code=137, reason="Error", finished=10**18), True),
         (record(EXITED, code=137, reason="Error", started=YEAR_1, finished=YEAR_1), True),
         (record(EXITED, code=137, reason="Error", started=10**18, finished=10**18), False),
         (record(cri_pb2.CONTAINER_RUNNING, started=10**18), False),
