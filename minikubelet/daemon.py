@@ -22,7 +22,6 @@ import msgspec
 import structlog
 
 from minikubelet.api.batch import CronJob, Job
-from minikubelet.api.configuration import ConfigMap, Secret
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
 from minikubelet.jobs.controller import JobController, Key, Manifest
@@ -36,7 +35,7 @@ from minikubelet.pods.cgroups import pod_cgroups
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.manager import PodManager, Wanted
-from minikubelet.pods.objects import ObjectStore
+from minikubelet.pods.objects import ObjectStore, Stored
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.handlers.http_client import HttpClient
 from minikubelet.pods.recorder import EventRecorder
@@ -167,7 +166,7 @@ class Daemon:
     def _wanted(self, desired: Desired) -> None:
         self._reporting.desired = desired
         self._objects.apply(  # before the pods that refer to them
-            (it.object for it in desired.objects.values() if isinstance(it.object, ConfigMap | Secret)),
+            (it.object for it in desired.objects.values() if isinstance(it.object, Stored)),
             uncertain=bool(desired.errors or desired.being_written),
         )
         self._manager.apply({key: Wanted(it.pod, it.file) for key, it in desired.pods.items()})

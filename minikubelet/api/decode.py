@@ -14,6 +14,7 @@ import msgspec
 from minikubelet.api.base import Object
 from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.batch_defaults import with_cronjob_defaults, with_job_defaults
+from minikubelet.api.claims import PersistentVolumeClaim, with_claim_defaults
 from minikubelet.api.configuration import ConfigMap, Secret, with_config_map_defaults, with_secret_defaults
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
@@ -23,6 +24,7 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.problems import Problem, required
 from minikubelet.api.scalars import describe, quoted
 from minikubelet.api.schema import FAILED, Findings, read
+from minikubelet.api.validation.claims import validate_claim
 from minikubelet.api.validation.configuration import (
     config_map_update,
     secret_update,
@@ -121,6 +123,11 @@ def _finish_secret(secret: Secret, _: Context) -> tuple[Secret, list[Problem]]:
     return finished, validate_secret(finished)
 
 
+def _finish_claim(claim: PersistentVolumeClaim, _: Context) -> tuple[PersistentVolumeClaim, list[Problem]]:
+    finished = with_claim_defaults(claim)
+    return finished, validate_claim(finished)
+
+
 #: What is understood, by apiVersion and kind.
 KINDS: dict[tuple[str, str], Kind] = {
     ("v1", "Pod"): Kind(type=Pod, finish=_finish_pod, warn=pod_warnings),
@@ -128,6 +135,7 @@ KINDS: dict[tuple[str, str], Kind] = {
     ("batch/v1", "CronJob"): Kind(type=CronJob, finish=_finish_cronjob, warn=cronjob_warnings),
     ("v1", "ConfigMap"): Kind(type=ConfigMap, finish=_finish_config_map, update=config_map_update),
     ("v1", "Secret"): Kind(type=Secret, finish=_finish_secret, update=secret_update),
+    ("v1", "PersistentVolumeClaim"): Kind(type=PersistentVolumeClaim, finish=_finish_claim),
 }
 
 

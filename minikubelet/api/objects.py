@@ -1,7 +1,7 @@
 """The objects that pods refer to by name, as one value: what there was at one moment.
 
-`pods/objects.py` makes such a value of the folder's ConfigMaps and Secrets; environment and volumes are pure functions
-of it.
+`pods/objects.py` makes such a value of the folder's ConfigMaps, Secrets and claims; environment and volumes are pure
+functions of it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from minikubelet.api.claims import PersistentVolumeClaim
 from minikubelet.api.configuration import ConfigMap, Secret
 from minikubelet.api.pod import Container, Pod
 
-CONFIG_MAP, SECRET = "ConfigMap", "Secret"
+CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
 
 
 class Ref(NamedTuple):
@@ -38,6 +39,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
     config_maps: Mapping[tuple[str, str], ConfigMap] = {}
     secrets: Mapping[tuple[str, str], Secret] = {}
+    claims: Mapping[tuple[str, str], PersistentVolumeClaim] = {}
 
     def config_map(self, namespace: str, name: str) -> ConfigMap:
         """Raises NotFoundError."""
@@ -53,6 +55,13 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
         except KeyError:
             raise NotFoundError(Ref(SECRET, namespace, name)) from None
 
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim:
+        """Raises NotFoundError."""
+        try:
+            return self.claims[namespace, name]
+        except KeyError:
+            raise NotFoundError(Ref(CLAIM, namespace, name)) from None
+
 
 def refs_of(pod: Pod) -> frozenset[Ref]:
     """Every object that the pod refers to, optional ones too."""
@@ -62,6 +71,8 @@ def refs_of(pod: Pod) -> frozenset[Ref]:
     for volume in pod.spec.volumes:
         if volume.config_map is not None:
             refs.add((CONFIG_MAP, volume.config_map.name))
+        if volume.persistent_volume_claim is not None:
+            refs.add((CLAIM, volume.persistent_volume_claim.claim_name))
         if volume.secret is not None:
             refs.add((SECRET, volume.secret.secret_name))
         for source in volume.projected.sources if volume.projected is not None else ():

@@ -97,6 +97,11 @@ class ProjectedVolumeSource(Object):
     default_mode: Int32 = shown(DEFAULT_MODE)
 
 
+class PersistentVolumeClaimVolumeSource(Object):
+    claim_name: str = ""
+    read_only: bool = False
+
+
 class ImageVolumeSource(Object):
     reference: str = ""
     pull_policy: str = ""
@@ -113,7 +118,7 @@ class Volume(Object):
     downward_api: DownwardAPIVolumeSource | None = None
     projected: ProjectedVolumeSource | None = None
     image: Annotated[ImageVolumeSource | None, NEVER] = None
-    persistent_volume_claim: Annotated[Raw, _no_reference("persistentvolumeclaims")] = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: Annotated[Raw, _no_reference("persistentvolumeclaims", "ephemeral volumes")] = None
     csi: Annotated[Raw, _no_reference("csidrivers", "CSI volumes")] = None
     glusterfs: Annotated[Raw, _no_reference("endpoints", "glusterFS volumes")] = None

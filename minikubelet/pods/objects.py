@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets of the folder, and who waits for one of them or follows its changes.
+"""The ConfigMaps, Secrets and claims of the folder, and who waits for one of them or follows its changes.
 
 `daemon.py` brings what is in force after each reading of the folder; workers subscribe. Nothing is stored: the folder
 is read before any pod is looked at.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any
 
+from minikubelet.api.claims import PersistentVolumeClaim
 from minikubelet.api.configuration import ConfigMap, Secret
-from minikubelet.api.objects import CONFIG_MAP, SECRET, Objects, Ref
+from minikubelet.api.objects import CLAIM, CONFIG_MAP, SECRET, Objects, Ref
 
-T = TypeVar("T")
 Key = tuple[str, str]
+Stored = ConfigMap | Secret | PersistentVolumeClaim
 
 #: Called with what appeared, changed or went.
 Subscriber = Callable[[frozenset[Ref]], None]
@@ -31,24 +32,23 @@ class ObjectStore:
         self.version = 0
         self._subscribers: list[Subscriber] = []
 
-    def apply(self, objects: Iterable[ConfigMap | Secret], *, uncertain: bool = False) -> None:
+    def apply(self, objects: Iterable[Stored], *, uncertain: bool = False) -> None:
         """Make these the objects there are, and tell of the differences.
 
         `uncertain`: see there; when that ends, subscribers are called with nothing if nothing else has changed.
         """
-        config_maps: dict[Key, ConfigMap] = {}
-        secrets: dict[Key, Secret] = {}
+        found: dict[str, dict[Key, Any]] = {CONFIG_MAP: {}, SECRET: {}, CLAIM: {}}
         for it in objects:
-            key = (it.metadata.namespace, it.metadata.name)
-            if isinstance(it, ConfigMap):
-                config_maps[key] = it
-            else:
-                secrets[key] = it
-        before, self.now = self.now, Objects(config_maps=config_maps, secrets=secrets)
+            found[type(it).__name__][it.metadata.namespace, it.metadata.name] = it
+        known: dict[str, Mapping[Key, Any]] = {
+            CONFIG_MAP: self.now.config_maps,
+            SECRET: self.now.secrets,
+            CLAIM: self.now.claims,
+        }
+        self.now = Objects(config_maps=found[CONFIG_MAP], secrets=found[SECRET], claims=found[CLAIM])
         certain_now = self.uncertain and not uncertain
         self.uncertain = uncertain
-        changed = {Ref(CONFIG_MAP, *key) for key in _differing(before.config_maps, config_maps)}
-        changed |= {Ref(SECRET, *key) for key in _differing(before.secrets, secrets)}
+        changed = {Ref(kind, *key) for kind, now in found.items() for key in _differing(known[kind], now)}
         if changed or certain_now:
             self.version += 1
             for subscriber in tuple(self._subscribers):
@@ -76,5 +76,5 @@ class ObjectStore:
             yield changed
 
 
-def _differing(before: Mapping[Key, T], now: Mapping[Key, T]) -> set[Key]:
+def _differing(before: Mapping[Key, Any], now: Mapping[Key, Any]) -> set[Key]:
     return {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}

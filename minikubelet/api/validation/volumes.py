@@ -11,7 +11,12 @@ from minikubelet.api.validation.volume_files import (
     validate_projected_volume,
     validate_secret_volume,
 )
-from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
+from minikubelet.api.volumes import (
+    EmptyDirVolumeSource,
+    HostPathVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Volume,
+)
 
 HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
@@ -45,6 +50,8 @@ def _source(volume: Volume, path: str) -> Problems:
         checks["hostPath"] = _host_path(volume.host_path, f"{path}.hostPath")
     if volume.secret is not None:
         checks["secret"] = validate_secret_volume(volume.secret, f"{path}.secret")
+    if volume.persistent_volume_claim is not None:
+        checks["persistentVolumeClaim"] = _claim(volume.persistent_volume_claim, f"{path}.persistentVolumeClaim")
     if volume.config_map is not None:
         checks["configMap"] = validate_config_map_volume(volume.config_map, f"{path}.configMap")
     if volume.downward_api is not None:
@@ -56,6 +63,11 @@ def _source(volume: Volume, path: str) -> Problems:
             yield from check
         else:
             yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+
+
+def _claim(source: PersistentVolumeClaimVolumeSource, path: str) -> Problems:
+    if not source.claim_name:
+        yield required(f"{path}.claimName")
 
 
 def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Problems:

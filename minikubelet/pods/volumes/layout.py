@@ -10,6 +10,7 @@ CONFIG_MAP = "kubernetes.io~configmap"
 SECRET = "kubernetes.io~secret"  # noqa: S105 - a folder's name
 PROJECTED = "kubernetes.io~projected"
 DOWNWARD_API = "kubernetes.io~downward-api"
+CLAIM = "kubernetes.io~claim"
 
 #: Modes of the directories that the agent makes, and of the plug-ins' own below `volumes/`.
 PRIVATE = 0o750
@@ -30,6 +31,10 @@ class Layout:
     def pods(self) -> Path:
         return self.root / "pods"
 
+    @property
+    def claims(self) -> Path:
+        return self.root / "volumes"
+
     def pod(self, uid: str) -> Path:
         return self.pods / _plain(uid)
 
@@ -45,6 +50,10 @@ class Layout:
 
     def volume(self, uid: str, plugin: str, volume: str) -> Path:
         return self.volumes(uid) / _plain(plugin) / _plain(volume)
+
+    def claim(self, namespace: str, name: str) -> Path:
+        """What a claim stands for. It belongs to no pod."""
+        return self.claims / _plain(namespace) / _plain(name)
 
     def subpaths(self, uid: str) -> Path:
         """Holds the bind mounts of subPath volume mounts."""

@@ -19,7 +19,7 @@ from minikubelet.api.pod import Container, Pod, Volume
 from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.objects import ObjectStore
 from minikubelet.pods.tasks import uncut
-from minikubelet.pods.volumes import empty_dir, files, host_path, mounts, projection, subpaths
+from minikubelet.pods.volumes import claim, empty_dir, files, host_path, mounts, projection, subpaths
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
 from minikubelet.pods.volumes.plugin import Plugin, PluginError, Refresher, Request, VolumeError
 from minikubelet.pods.volumes.removal import remove_tree
@@ -37,6 +37,7 @@ PLUGINS: Mapping[str, Plugin] = {
     "secret": projection.set_up,
     "downward_api": projection.set_up,
     "projected": projection.set_up,
+    "persistent_volume_claim": claim.set_up,
 }
 #: Of the kinds whose content follows what it is made of.
 REFRESHERS: Mapping[str, Refresher] = {

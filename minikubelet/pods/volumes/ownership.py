@@ -16,15 +16,15 @@ def fs_group(pod: Pod) -> int | None:
     return context.fs_group if context is not None else None
 
 
-def give_to_group(top: Path, group: int | None, *, writable: bool) -> None:
+def give_to_group(top: Path, group: int | None, *, writable: bool, all_of_it: bool = True) -> None:
     """Give a directory and all in it to the group, children before parents; nothing is done without a group.
 
-    Only for what no container can write to meanwhile. Links are given, never followed.
+    `all_of_it` only for what no container can write to meanwhile. Links are given, never followed.
     """
     if group is None:
         return
     entries = [top]
-    for entry in entries:  # grows while it is walked
+    for entry in entries if all_of_it else ():  # grows while it is walked
         if entry.is_dir() and not entry.is_symlink():
             entries.extend(entry.iterdir())
     allowed = 0o660 if writable else 0o440

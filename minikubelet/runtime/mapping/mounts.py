@@ -49,7 +49,7 @@ def container_mounts(pod: Pod, container: Container, node: NodeContext, sources:
             cri_pb2.Mount(
                 container_path=_absolute(mount.mount_path),
                 host_path=sources.subpaths.get(index, sources.volumes[mount.name]),
-                readonly=mount.read_only or _is_projection(volumes[mount.name]),
+                readonly=mount.read_only or _is_read_only(volumes[mount.name]),
                 propagation=_PROPAGATIONS[mount.mount_propagation],
                 recursive_read_only=_recursive(mount, supported=recursive),
             )
@@ -76,8 +76,8 @@ def _absolute(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def _is_projection(volume: Volume) -> bool:
-    """Volumes whose content is ours are read-only whatever the mount says (MT-2)."""
-    return any(
-        source is not None for source in (volume.config_map, volume.secret, volume.downward_api, volume.projected)
-    )
+def _is_read_only(volume: Volume) -> bool:
+    """Whatever the mount says: volumes whose content is ours (MT-2), and claims that say so."""
+    ours = (volume.config_map, volume.secret, volume.downward_api, volume.projected)
+    claim = volume.persistent_volume_claim
+    return any(source is not None for source in ours) or (claim is not None and claim.read_only)

@@ -295,3 +295,24 @@ volumeMounts:
         assert folder.printed() == ["seen"], "a private mount does not see it"
         folder.take("pod")
         await folder.site.gone()
+
+
+async def test_a_claims_content_outlives_the_pods_that_use_it(folder: Folder) -> None:
+    script = "cat /data/log 2>/dev/null; echo $RUN >>/data/log; echo ran"
+    fields = "env: [{name: RUN, value: first}]\nvolumeMounts: [{name: d, mountPath: /data, subPath: app}]"
+    volumes = "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]"
+    folder.put("pod", pod(script, fields, volumes))
+    await folder.event("FailedMount", 'persistentvolumeclaim "data" not found')
+    folder.put(
+        "claim",
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"
+        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+    )
+    assert await folder.finished() == ["ran"]
+    folder.put("pod", pod(script, fields.replace("first", "second"), volumes))
+    await folder.prints("first")
+    assert (await folder.finished())[-2:] == ["first", "ran"]
+    folder.take("pod")
+    folder.take("claim")
+    await folder.site.gone()
+    assert (folder.site.node.base / "minikubelet/volumes/default/data/app/log").read_text() == "first\nsecond\n"

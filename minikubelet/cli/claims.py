@@ -1,0 +1,110 @@
+"""`minikubelet claims`: what persistent volume claims have left on this host, and its removal.
+
+It works on the state folder itself, with or without a running daemon: the daemon makes a claim's directory when a pod
+first uses it, and never removes one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import click
+
+from minikubelet.cli.run import DEFAULT_CONFIG
+from minikubelet.cli.tables import table
+from minikubelet.config import ConfigError, load
+from minikubelet.pods.volumes.claim import users_of
+from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
+from minikubelet.pods.volumes.removal import remove_tree
+from minikubelet.pods.volumes.usage import used_bytes
+
+_root_option = click.option(
+    "--root", type=click.Path(path_type=Path), help="The daemon's state folder. Default: rootDir of its configuration."
+)
+
+
+@click.group(name="claims")
+def command() -> None:
+    """The directories of persistent volume claims: list them, delete one."""
+
+
+@command.command(name="list")
+@_root_option
+def list_claims(root: Path | None) -> None:
+    """Every claim that has a directory, with the space it takes."""
+    layout = _layout(root)
+    rows = []
+    for namespace in _directories(layout.claims):
+        for claim in _directories(namespace):
+            users = ",".join(users_of(layout, namespace.name, claim.name)) or "<none>"
+            rows.append((namespace.name, claim.name, _size(used_bytes(claim)), users, str(claim)))
+    if rows:
+        click.echo(table(("NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"), rows))
+    else:
+        click.echo(f"No claims below {layout.claims}")
+
+
+@command.command(name="delete")
+@click.argument("claim", metavar="[NAMESPACE/]NAME")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_root_option
+def delete_claim(claim: str, root: Path | None, *, yes: bool) -> None:
+    """Delete a claim's directory and all that is in it, for good. No pod may use it any more."""
+    layout = _layout(root)
+    namespace, _, name = claim.rpartition("/")
+    namespace = namespace or "default"
+    try:
+        path = layout.claim(namespace, name)
+    except UnsafeNameError as error:
+        raise click.ClickException(f"{claim} is no name of a claim: {error}") from error
+    try:
+        there = path.is_dir()
+        users = list(users_of(layout, namespace, name))
+    except PermissionError as error:
+        raise click.ClickException(f"{layout.root} belongs to another user; run this as root") from error
+    if not there:
+        raise click.ClickException(f"there is no claim {namespace}/{name} below {layout.claims}")
+    if users:
+        uids = ", ".join(users)
+        raise click.ClickException(
+            f"{namespace}/{name} is in use by the pods with these uids: {uids}; remove their manifests first"
+        )
+    if not yes:
+        click.confirm(f"Delete {path} and all that is in it?", abort=True)
+    gone = path.with_name(f".deleted-{secrets.token_hex(4)}")
+    try:
+        path.rename(gone)  # from now on a pod that comes gets an empty one
+        remove_tree(gone)
+    except OSError as error:
+        raise click.ClickException(f"it could not be deleted completely: {error}") from error
+    click.echo(f"claim {namespace}/{name} deleted")
+
+
+def _layout(root: Path | None) -> Layout:
+    if root is not None:
+        return Layout(root.absolute())
+    try:
+        return Layout(load(DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None).root_dir)
+    except ConfigError as error:
+        raise click.ClickException(f"the configuration cannot be used, so say --root:\n{error}") from error
+
+
+def _directories(folder: Path) -> list[Path]:
+    try:
+        found = os.scandir(folder)
+    except FileNotFoundError:
+        return []
+    except PermissionError as error:
+        raise click.ClickException(f"{folder} belongs to another user; run this as root") from error
+    with found as entries:
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return [folder / name for name in sorted(names) if not name.startswith(".")]
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.0f}{unit}"
+    return str(count)
