@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import pathlib
@@ -20,6 +21,27 @@ class Failed(AssertionError):  # noqa: N818 - a verdict, not an error of the har
     """An expectation of a scenario that did not hold."""
 
 
+class Answers:
+    """What one URL answers. Threads that ask while a request is under way share the next one, to spare the agent."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._newest = 0
+        self._answer: Any = None
+
+    def get(self, url: str) -> Any:
+        """An answer to a request that began after this call."""
+        wanted = self._begun + 1
+        with self._lock:
+            if self._newest < wanted:
+                self._begun += 1
+                with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the caller's own URL
+                    self._answer = json.load(answer)
+                self._newest = self._begun
+            return self._answer
+
+
 @dataclasses.dataclass
 class Agent:
     """`stop` and `start` are shell commands, as are those for the runtime; without them outages are skipped."""
@@ -31,6 +53,9 @@ class Agent:
     start: str = ""
     stop_runtime: str = ""
     start_runtime: str = ""
+    _answers: dict[str, Answers] = dataclasses.field(
+        default_factory=lambda: collections.defaultdict(Answers), init=False, repr=False
+    )
 
     def pods(self) -> list[Json]:
         found: list[Json] = self._get("/pods").get("items") or []
@@ -73,8 +98,7 @@ class Agent:
         raise Failed("the agent's /pods did not answer within 60 s of its start")
 
     def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:  # noqa: S310 - the caller's own URL
-            return json.load(answer)
+        return self._answers[path].get(f"{self.url}{path}")
 
 
 def _shell(command: str) -> None:
