@@ -9,7 +9,14 @@ from pathlib import Path
 from minikubelet.api.pod import Container, Pod
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.images import ImageService
-from minikubelet.runtime.mapping import ContainerInputs, ImageFacts, NodeContext, container_config, sandbox_config
+from minikubelet.runtime.mapping import (
+    ContainerInputs,
+    ImageFacts,
+    MountSources,
+    NodeContext,
+    container_config,
+    sandbox_config,
+)
 from minikubelet.runtime.pb import cri_pb2
 
 
@@ -38,7 +45,9 @@ class Floor:
         if image is None:
             raise LookupError(f"{container.image} is not loaded")
         volumes = {volume.name: str(self.marks) for volume in pod.spec.volumes}
-        inputs = ContainerInputs(restart_count=attempt, image=ImageFacts.of(image), volumes=volumes)
+        inputs = ContainerInputs(
+            restart_count=attempt, image=ImageFacts.of(image), mounts=MountSources(volumes=volumes)
+        )
         config = container_config(pod, container, self.node, inputs)
         container_id = await self.cri.create_container(sandbox_id, config, sandbox_config=sandbox)
         await self.cri.start_container(container_id)

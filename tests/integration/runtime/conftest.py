@@ -16,13 +16,22 @@ import msgspec
 import pytest
 
 from minikubelet.api.meta import ObjectMeta
+from minikubelet.api.objects import Objects
 from minikubelet.api.pod import Container, Pod, PodSpec
 from minikubelet.runtime import adopt
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.host import node_context
 from minikubelet.runtime.images import ImageService
-from minikubelet.runtime.mapping import ContainerInputs, ImageFacts, NodeContext, container_config, sandbox_config
+from minikubelet.runtime.mapping import (
+    ContainerInputs,
+    ImageFacts,
+    MountSources,
+    NodeContext,
+    container_config,
+    container_environment,
+    sandbox_config,
+)
 from minikubelet.runtime.state import RuntimeState
 from tests.support.containerd import PrivateContainerd
 from tests.support.images import BUSYBOX_NAME
@@ -94,15 +103,23 @@ class Bench:
         self.state.note_sandbox((await self.cri.pod_sandbox_status(sandbox_id)).status)
         return sandbox_id
 
-    async def create(self, pod: Pod, sandbox_id: str, *, container: int = 0, **inputs: Any) -> str:
-        """Of the pod's containers the one with that index."""
+    async def create(
+        self, pod: Pod, sandbox_id: str, *, container: int = 0, restart_count: int = 0, **sources: Any
+    ) -> str:
+        """Of the pod's containers the one with that index. `sources`: of its mounts."""
         of = pod.spec.containers[container]
         image = await self.images.status(of.image)
         assert image is not None
         message = self.root / f"message-{secrets.token_hex(4)}"
         message.touch()
-        given = {"restart_count": 0, "termination_log": str(message), **inputs}
-        config = container_config(pod, of, self.node, ContainerInputs(image=ImageFacts.of(image), **given))
+        mounts = MountSources(**{"termination_log": str(message), **sources})
+        given = ContainerInputs(
+            restart_count=restart_count,
+            image=ImageFacts.of(image),
+            environment=container_environment(pod, of, self.node, objects=Objects()),
+            mounts=mounts,
+        )
+        config = container_config(pod, of, self.node, given)
         sandbox, _ = sandbox_config(pod, self.node, attempt=0, resolv_conf="")
         container_id = await adopt.create_container(
             self.cri, sandbox_id, config, sandbox_config=sandbox, removed=self.state.note_removed
