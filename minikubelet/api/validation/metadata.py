@@ -7,6 +7,18 @@ from minikubelet.api.problems import Problems, invalid, required, too_long
 from minikubelet.api.validation import names
 
 MOST_ANNOTATION_BYTES = 256 * 1024
+#: Of a name at all, of a file's name, and of the uid that a pod gets if it brings none.
+_LONGEST_NAME, _LONGEST_FILE_NAME, _UID_LENGTH = 253, 255, 32
+
+
+def validate_log_folder(metadata: ObjectMeta) -> Problems:
+    """The folder of a pod's logs is named by its namespace, name and uid (SB-4), all in one file name."""
+    most = _LONGEST_FILE_NAME - len(f"{metadata.namespace}__") - (len(metadata.uid) or _UID_LENGTH)
+    if most < len(metadata.name) <= _LONGEST_NAME:
+        detail = (
+            f"must be no more than {most} characters: with the namespace and the uid it names the folder of the logs"
+        )
+        yield invalid("metadata.name", metadata.name, detail)
 
 
 def validate_metadata(metadata: ObjectMeta, *, kind: str) -> Problems:

@@ -11,7 +11,7 @@ from minikubelet.api.validation.containers import (
     validate_image_blanks,
     validate_init_containers,
 )
-from minikubelet.api.validation.metadata import validate_metadata
+from minikubelet.api.validation.metadata import validate_log_folder, validate_metadata
 from minikubelet.api.validation.network import (
     validate_dns_config,
     validate_host_aliases,
@@ -37,6 +37,7 @@ def validate_pod(pod: Pod, *, sidecar_containers: bool) -> list[Problem]:
     """Everything that is wrong with a defaulted pod. `sidecar_containers` is the feature gate of that name."""
     return [
         *validate_metadata(pod.metadata, kind="pod"),
+        *validate_log_folder(pod.metadata),
         *validate_app_armor_annotations(pod.metadata, pod.spec),
         *validate_pod_spec(pod.spec, sidecar_containers=sidecar_containers),
         *validate_app_armor_agreement(pod.metadata, pod.spec),
