@@ -127,6 +127,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     init_done: dict[str, frozenset[str]] = {}
     #: Sandbox ids in which the pod was initialised once (all init entries done or started).
     initialized: frozenset[str] = frozenset()
+    #: Why the sandbox that is wanted could not be made yet.
+    sandbox_hindered: str = ""
     stopping: Stopping | None = None
     deadline_exceeded: bool = False
     #: The pod-wide stop has finished for good: nothing runs and nothing will.

@@ -30,6 +30,11 @@ def action_finished(memory: Memory, key: str) -> Memory:
     return _replace(memory, in_flight=memory.in_flight - {key})
 
 
+def sandbox_hindered(memory: Memory, why: str) -> Memory:
+    """The sandbox could not be made; it is tried again."""
+    return _replace(memory, sandbox_hindered=why)
+
+
 def container_started(memory: Memory, *, pod: Pod, name: str, container_id: str, restart_count: int) -> Memory:
     """A start succeeded: only this clears the last start error (LC 11.2.6). The postStart hook, if any, is due now."""
     container = find(pod, name)
@@ -39,6 +44,7 @@ def container_started(memory: Memory, *, pod: Pod, name: str, container_id: str,
     return _replace(
         memory,
         post_start=post_start,
+        sandbox_hindered="",
         start_errors=_without(memory.start_errors, name),
         restart_counts={**memory.restart_counts, name: max(restart_count, memory.restart_counts.get(name, 0))},
     )

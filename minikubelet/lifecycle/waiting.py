@@ -14,7 +14,8 @@ def waits_for(pod: Pod, container: Container, observed: Observed, memory: Memory
     if memory.stopping is not None:
         return "not started: the pod is being stopped"
     if new_attempt(pod, observed) is not None:
-        return "waiting for the pod sandbox"
+        why = f": {memory.sandbox_hindered}" if memory.sandbox_hindered else ""
+        return f"waiting for the pod sandbox{why}"
     record = active(observed, container.name)
     if record is not None and record.state is RecordState.RUNNING:
         return "waiting for its postStart hook to end"

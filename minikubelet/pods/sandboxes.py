@@ -54,17 +54,20 @@ async def _try_until_made(
         except RuntimeUnavailableError:
             raise
         except CgroupError as error:
-            _tell(pod, services, "FailedCreatePodContainer", f"unable to ensure pod container exists: {error}")
+            reason, message = "FailedCreatePodContainer", f"unable to ensure pod container exists: {error}"
         except VolumeError as error:
-            _tell(pod, services, "FailedMount", str(error))
+            reason, message = "FailedMount", str(error)
         except (ContainerRuntimeError, *_NO_CONFIG) as error:
-            _tell(pod, services, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
+            reason, message = "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}"
         except OSError as error:
             meta = pod.metadata
             named = f"{meta.name}_{meta.namespace}({meta.uid})"
-            _tell(pod, services, "FailedCreatePodSandBox", f'Failed to create log directory for pod "{named}": {error}')
+            reason = "FailedCreatePodSandBox"
+            message = f'Failed to create log directory for pod "{named}": {error}'
         else:
             return
+        _tell(pod, services, reason, message)
+        handle.hindered(message)
         delay = min(delay * policy.factor, policy.maximum) if delay else policy.initial
         async with handle.may_cut():
             with contextlib.suppress(TimeoutError):

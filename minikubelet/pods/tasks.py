@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -34,8 +34,10 @@ class Abandoned(Exception):  # noqa: N818 - a decision, not an error
 class Handle:
     """A piece of work that a pod-wide stop abandons: at once where it may be cut, else at its next `check`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hindered: Callable[[str], None] = lambda _: None) -> None:
+        """`hindered` is called with what keeps the work from its end, when that changes."""
         self.abandoned = False
+        self.hindered = hindered
         self._task: asyncio.Task[None] | None = None
         self._may_cut = False
 

@@ -176,7 +176,7 @@ class PodWorker:
 
     # ---- acting ------------------------------------------------------------------
     def _start(self, tasks: asyncio.TaskGroup, action: Action) -> None:
-        handle = Handle()
+        handle = Handle(hindered=self._hindered)
         if isinstance(action, _ABANDONABLE):
             self._handles[action.key] = handle
         handle.bind(tasks.create_task(self._carry_out(action, handle), name=f"{self.pod.metadata.name} {action.key}"))
@@ -233,6 +233,10 @@ class PodWorker:
 
     def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
         self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)
+        self.wake()
+
+    def _hindered(self, why: str) -> None:
+        self.memory = notes.sandbox_hindered(self.memory, why)
         self.wake()
 
     def _objects_changed(self, changed: frozenset[Ref]) -> None:

@@ -83,7 +83,9 @@ async def test_a_pod_waits_for_its_volumes_objects_and_starts_by_itself(folder: 
     volumes = "volumes: [{name: c, configMap: {name: c}}, {name: s, secret: {secretName: s}}]"
     folder.put("pod", pod("cat /c/k /s/pw", mounts, volumes))
     await folder.event("FailedMount", 'MountVolume.SetUp failed for volume "c" : configmap "c" not found')
-    await folder.waits("ContainerCreating")
+    await folder.waits(
+        "ContainerCreating", 'waiting for the pod sandbox: MountVolume.SetUp failed for volume "c" : configmap "c"'
+    )
     folder.put("c", config_map("c", k="one"))
     await folder.event("FailedMount", 'MountVolume.SetUp failed for volume "s" : secret "s" not found')
     assert not await folder.site.cri.list_pod_sandboxes(), "before the volumes there is no sandbox"

@@ -347,6 +347,12 @@ def test_readme_4_results_belong_to_one_container_id() -> None:
     ("seen", "remembered", "name", "text"),
     [
         (observed(sandboxes=()), memory(), "m", "waiting for the pod sandbox"),
+        (
+            observed(sandboxes=()),
+            memory(sandbox_hindered='configmap "c" not found'),
+            "m",
+            'waiting for the pod sandbox: configmap "c" not found',
+        ),
         (observed(), memory(), "i", "its image is being made ready and the container created"),
         (observed(), memory(), "s", "waiting for init container i to start"),
         (observed(running("i")), memory(), "s", "waiting for init container i to complete"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from minikubelet.api.configuration import ConfigMap, Secret
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.objects import CONFIG_MAP, SECRET, Objects, Ref
+from minikubelet.api.pod import Pod
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.memory import Memory, StartError
 from minikubelet.pods.objects import ObjectStore
@@ -78,3 +79,10 @@ def test_a_container_that_waited_for_its_configuration_is_tried_at_once_and_no_o
     }
     memory = notes.retry_configuration(Memory(accepted_at=0, start_errors=errors), now=105)
     assert {name: it.retry_at for name, it in memory.start_errors.items()} == {"waits": 105, "due": 101, "pulls": 110}
+
+
+def test_what_keeps_a_sandbox_from_being_made_is_forgotten_once_a_container_has_started() -> None:
+    memory = notes.sandbox_hindered(Memory(accepted_at=0), 'configmap "c" not found')
+    assert memory.sandbox_hindered == 'configmap "c" not found'
+    of = Pod(metadata=ObjectMeta(name="web"))
+    assert notes.container_started(memory, pod=of, name="m", container_id="1", restart_count=0).sandbox_hindered == ""
