@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+
 from tests.conformance.harness.run import Run
 from tests.conformance.harness.suite import suite
 from tests.conformance.harness.words import (
@@ -16,6 +19,9 @@ from tests.conformance.harness.words import (
 )
 
 scenario, table = suite.scenario, suite.table
+
+#: Free on a host that runs nothing else.
+HOST_PORT = 28099
 
 
 @scenario()
@@ -233,3 +239,20 @@ def neither_readiness_nor_liveness_gates(r: Run) -> None:
     r.until_up("main")
     r.until_event("side", "term")
     r.check(r.restarts("main") == 0, "main was left alone")
+
+
+@scenario(beyond="it maps the ports of regular containers only")
+def host_port_of_sidecar(r: Run) -> None:
+    """README 10: a sidecar's hostPort is mapped like that of a regular container."""
+    side = sidecar(
+        "side", script("side", body="httpd -p 8080 -h /tmp"), ports=[{"containerPort": 8080, "hostPort": HOST_PORT}]
+    )
+    r.apply(r.pod(init=[side], main=[container("main", script("main"))], terminationGracePeriodSeconds=5))
+    status = r.until_up("main")
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((status["hostIP"], HOST_PORT), timeout=2):
+            return True
+        return False
+
+    r.until("the port answers on the host", answers)

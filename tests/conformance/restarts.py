@@ -260,3 +260,21 @@ def restart_all_containers(r: Run, culprit: str) -> None:
     r.check(again == sorted(again), f"in order: {again}")
     r.check(again[0] - r.last(culprit, "triggering") < 9, "without back-off")
     r.check(r.condition("AllContainersRestarting", status)["status"] == "False", "the condition is False again")
+
+
+@scenario(lasts=14, beyond="it runs the last init container again (LC 4.4)")
+def lost_record_of_init_container(r: Run) -> None:
+    """LC 4.4, README 5: a completed init container is not run again because its record is gone while no main runs."""
+    r.apply(
+        r.pod(
+            restartPolicy="Always",
+            init=[container("init", script("init", run=0.1))],
+            main=[container("main", script("main", run=0.1, code=1))],
+        )
+    )
+    r.until_event("main", "exiting", 60, nth=2)
+    r.until("back-off", lambda: r.waiting("main")["reason"] == "CrashLoopBackOff")
+    r.forget(r.cstatus("init")["containerID"])
+    r.until_event("main", "starting", 40, nth=3)
+    r.check(r.count("init", "starting") == 1, "init ran once")
+    r.check(r.ended("init") == (0, "Completed"), "it is shown as Completed")

@@ -7,6 +7,7 @@ another containerd.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -15,8 +16,10 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
+import grpc
 import pytest
 
+from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc
 from tests.conformance.harness.agent import Agent
 from tests.conformance.harness.suite import Scenario, conduct
 from tests.conformance.harness.words import Json
@@ -50,6 +53,12 @@ class NodeAgent(Agent):
             self.node.start()
         else:
             self.node.containerd.start()
+
+    def forget(self, container_id: str) -> bool:
+        with contextlib.closing(grpc.insecure_channel(f"unix://{self.node.containerd.socket}")) as channel:
+            request = cri_pb2.RemoveContainerRequest(container_id=container_id)
+            cri_pb2_grpc.RuntimeServiceStub(channel).RemoveContainer(request, timeout=20)
+        return True
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+import shlex
 import subprocess
 import threading
 import time
@@ -53,6 +54,8 @@ class Agent:
     start: str = ""
     stop_runtime: str = ""
     start_runtime: str = ""
+    #: Removes the container whose id is added to it from the runtime, such as `crictl rm`.
+    remove_record: str = ""
     _answers: dict[str, Answers] = dataclasses.field(
         default_factory=lambda: collections.defaultdict(Answers), init=False, repr=False
     )
@@ -83,6 +86,13 @@ class Agent:
 
     def halt(self, outage: str) -> None:
         _shell(self.stop if outage == "agent" else self.stop_runtime)
+
+    def forget(self, container_id: str) -> bool:
+        """Remove a dead container's record behind the agent's back. False when there is no means to."""
+        if not self.remove_record:
+            return False
+        _shell(f"{self.remove_record} {shlex.quote(container_id)}")
+        return True
 
     def boot(self, outage: str) -> None:
         """Returns when the agent answers."""

@@ -21,6 +21,7 @@ def main(suite: Suite, argv: list[str] | None = None) -> int:
     parser.add_argument("--start", default="", help="shell command that starts the agent and returns")
     parser.add_argument("--stop-runtime", default="", help="shell command that stops containerd and leaves its shims")
     parser.add_argument("--start-runtime", default="", help="shell command that starts containerd and returns")
+    parser.add_argument("--remove-record", default="", help="shell command that removes a container, as `crictl rm`")
     parser.add_argument("--jobs", type=int, default=8, help="scenarios at a time")
     parser.add_argument("--json", type=pathlib.Path, help="also write the results there")
     parser.add_argument("--trace", type=pathlib.Path, help="keep every status change of every pod in this folder")
@@ -42,6 +43,7 @@ def main(suite: Suite, argv: list[str] | None = None) -> int:
         start=options.start,
         stop_runtime=options.stop_runtime,
         start_runtime=options.start_runtime,
+        remove_record=options.remove_record,
     )
     results: list[Json] = []
 

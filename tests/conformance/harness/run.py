@@ -98,6 +98,11 @@ class Run:
     def withdraw(self, name: str) -> None:
         (self.dir / name).unlink()
 
+    def forget(self, *container_ids: str) -> None:
+        """Remove these dead containers' records behind the agent's back, where there is a means to."""
+        for container_id in container_ids:
+            self.agent.forget(container_id.partition("://")[2])
+
     @contextlib.contextmanager
     def outage(self) -> Iterator[None]:
         """The agent (or what the scenario named) is down meanwhile, for all scenarios that asked for it."""
