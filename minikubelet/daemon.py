@@ -113,7 +113,7 @@ class Daemon:
         self._recorder = EventRecorder(clock=time.time)
         self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
         self._objects = ObjectStore()
-        self._manager = PodManager(store=store, live=self._live)
+        self._manager = PodManager(store=store, live=self._live, node_ip=config.node_ip or default_address())
         self._jobs = JobController(
             transact=store.durably,
             runner=ManagedPods(self._manager, live=self._live, state=self._state),
@@ -181,7 +181,10 @@ class Daemon:
                 self._manager.end_orphan(uid, pod=self._state.carried(uid))
             async with self._jobs.serve():
                 await keep_looking(
-                    self._channel, endpoint=self._config.container_runtime_endpoint, tell=self._reporting.found
+                    self._channel,
+                    endpoint=self._config.container_runtime_endpoint,
+                    tell=self._reporting.found,
+                    cgroup_driver=self._config.cgroup_driver,
                 )
 
     @contextlib.asynccontextmanager
@@ -222,7 +225,12 @@ class Daemon:
     async def _node(self) -> tuple[NodeContext, Node]:
         """The facts of the node that pods are made by, and what it offers to them."""
         config = self._config
-        runtime = await inspect(self._channel, endpoint=config.container_runtime_endpoint, tell=self._reporting.found)
+        runtime = await inspect(
+            self._channel,
+            endpoint=config.container_runtime_endpoint,
+            tell=self._reporting.found,
+            cgroup_driver=config.cgroup_driver,
+        )
         self._reporting.reached(runtime)
         log.info("container runtime", name=runtime.name, version=runtime.version)
         systemd = config.cgroup_driver == "systemd" if config.cgroup_driver else bool(runtime.systemd_cgroups)

@@ -63,13 +63,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def inspect(
-    channel: grpc.aio.Channel, *, endpoint: str, tell: Callable[[tuple[Finding, ...]], None]
+    channel: grpc.aio.Channel,
+    *,
+    endpoint: str,
+    tell: Callable[[tuple[Finding, ...]], None],
+    cgroup_driver: str = "",
 ) -> RuntimeFacts:
-    """Wait until pods can be run. `tell` is called with what there is to say, each time that this changes."""
+    """Wait until pods can be run. `tell` is called with what there is to say, each time that this changes.
+
+    `cgroup_driver`: as configured; empty: whatever the runtime has.
+    """
     told: tuple[Finding, ...] | None = None
     pause = _AGAIN_FIRST
     while True:
-        report = await look(channel, endpoint=endpoint)
+        report = await look(channel, endpoint=endpoint, cgroup_driver=cgroup_driver)
         if report.findings != told:
             told = report.findings
             tell(told)
@@ -80,20 +87,24 @@ async def inspect(
 
 
 async def keep_looking(
-    channel: grpc.aio.Channel, *, endpoint: str, tell: Callable[[tuple[Finding, ...]], None]
+    channel: grpc.aio.Channel,
+    *,
+    endpoint: str,
+    tell: Callable[[tuple[Finding, ...]], None],
+    cgroup_driver: str = "",
 ) -> None:
     """Until cancelled, `tell` now and then what there is to say: some of it is mended, or something else goes wrong."""
     while True:
         await asyncio.sleep(_LOOK_PERIOD)
         try:
-            report = await look(channel, endpoint=endpoint)
+            report = await look(channel, endpoint=endpoint, cgroup_driver=cgroup_driver)
         except Exception:
             log.exception("what containerd says of itself could not be understood")  # which is no reason to end
             continue
         tell(report.findings)
 
 
-async def look(channel: grpc.aio.Channel, *, endpoint: str) -> Report:
+async def look(channel: grpc.aio.Channel, *, endpoint: str, cgroup_driver: str = "") -> Report:
     """One look at everything; never raises for what it finds."""
     if finding := await asyncio.to_thread(socket_finding, endpoint):
         return Report(facts=None, findings=(finding,))
@@ -117,7 +128,10 @@ async def look(channel: grpc.aio.Channel, *, endpoint: str) -> Report:
         finding = Finding(problem=problem, remedy="look at its log: journalctl -u containerd")
         return Report(facts=None, findings=(finding,))
     facts = await _facts(cri, version, status)
-    findings = [*_network_findings(conditions.get("NetworkReady"), facts, status)]
+    findings = [
+        *_cgroup_findings(facts, cgroup_driver),
+        *_network_findings(conditions.get("NetworkReady"), facts, status),
+    ]
     if missing := await _sandbox_image_finding(channel, facts):
         findings.append(missing)
     return Report(facts=facts, findings=tuple(findings))
@@ -177,6 +191,18 @@ def _systemd_by_config(config: dict[str, Any]) -> bool | None:
     containerd = config.get("containerd") or {}
     runtime = (containerd.get("runtimes") or {}).get(containerd.get("defaultRuntimeName"))
     return None if runtime is None else bool((runtime.get("options") or {}).get("SystemdCgroup"))
+
+
+def _cgroup_findings(facts: RuntimeFacts, configured: str) -> Iterator[Finding]:
+    """CG-2: the two have to agree, or no container starts."""
+    if facts.systemd_cgroups is None or not configured or (configured == "systemd") == facts.systemd_cgroups:
+        return
+    used = "systemd" if facts.systemd_cgroups else "cgroupfs"
+    yield Finding(
+        problem=f"cgroupDriver is {configured} in the configuration, but containerd uses {used}: pods will not start",
+        remedy="leave cgroupDriver out of the configuration, so that containerd is asked, or change SystemdCgroup in "
+        f"{_CONFIG}",
+    )
 
 
 def _network_findings(

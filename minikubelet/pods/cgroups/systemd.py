@@ -122,6 +122,7 @@ class _Bus:
 
     def __init__(self, router: DBusRouter) -> None:
         self._router = router
+        self._listens = False
 
     async def call(self, member: str, signature: str = "", body: tuple[Any, ...] = ()) -> tuple[Any, ...]:
         return await self._reply(new_method_call(_MANAGER, member, signature, body))
@@ -129,8 +130,10 @@ class _Bus:
     async def job(self, member: str, signature: str, body: tuple[Any, ...]) -> None:
         """A call that answers with a job; returns when the job is done."""
         rule = MatchRule(type="signal", interface=_MANAGER.interface, member="JobRemoved", path=_MANAGER.object_path)
-        await self._reply(message_bus.AddMatch(rule))
-        await self.call("Subscribe")
+        if not self._listens:  # systemd refuses to be asked twice
+            await self._reply(message_bus.AddMatch(rule))
+            await self.call("Subscribe")
+            self._listens = True
         with self._router.filter(rule, queue=asyncio.Queue()) as ended:
             (job,) = await self.call(member, signature, body)
             while True:

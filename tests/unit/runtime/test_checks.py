@@ -65,6 +65,26 @@ async def test_facts_are_read_from_the_verbose_status(
 
 
 @pytest.mark.parametrize(
+    ("configured", "systemd", "told"),
+    [
+        ("systemd", False, "cgroupDriver is systemd in the configuration, but containerd uses cgroupfs"),
+        ("cgroupfs", True, "cgroupDriver is cgroupfs in the configuration, but containerd uses systemd"),
+        ("systemd", True, ""),
+        ("cgroupfs", False, ""),
+        ("", True, ""),
+    ],
+)
+async def test_cg_2_a_cgroup_driver_that_is_not_the_runtimes_is_told(
+    fake: FakeCRI, channel: grpc.aio.Channel, configured: str, *, systemd: bool, told: str
+) -> None:
+    runtimes = {"runc": {"options": {"SystemdCgroup": systemd}}}
+    fake.info["config"] = json.dumps({"containerd": {"defaultRuntimeName": "runc", "runtimes": runtimes}})
+    report = await look(channel, endpoint=f"unix://{fake.socket}", cgroup_driver=configured)
+    assert report.facts is not None
+    assert [finding.problem.partition(":")[0] for finding in report.findings] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
     ("method", "trouble", "problem", "remedy"),
     [
         pytest.param(

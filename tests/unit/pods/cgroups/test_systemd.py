@@ -64,6 +64,7 @@ class Systemd:
         self.units: set[str] = set()
         self.result = "done"
         self._socket = socket
+        self._subscribed = False
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
@@ -75,6 +76,7 @@ class Systemd:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while (line := await reader.readuntil(b"\r\n")) != b"BEGIN\r\n":
                 writer.write(b"OK 1234\r\n" if b"AUTH" in line else b"ERROR\r\n")
+            self._subscribed = False
             parser = Parser()
             while data := await reader.read(65536):
                 parser.add_data(data)
@@ -88,6 +90,10 @@ class Systemd:
         if member in ("Hello", "AddMatch"):
             return [new_method_return(message, "s", (":1.1",))] if member == "Hello" else [new_method_return(message)]
         self.calls.append((member, message.body))
+        if member == "Subscribe" and self._subscribed:
+            text = "Client is already subscribed."
+            return [new_error(message, "org.freedesktop.systemd1.AlreadySubscribed", "s", (text,))]
+        self._subscribed = self._subscribed or member == "Subscribe"
         if member in ("Subscribe", "SetUnitProperties"):
             return [new_method_return(message)]
         unit = message.body[0]
