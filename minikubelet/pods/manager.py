@@ -24,6 +24,7 @@ from minikubelet.lifecycle.memory import Memory, StopCause
 from minikubelet.pods.admission import Admission
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
+from minikubelet.pods.times import booted_at, runs_since_before
 from minikubelet.pods.worker import PodWorker
 from minikubelet.store.database import Store
 
@@ -41,9 +42,11 @@ class Wanted(NamedTuple):
 class PodManager:
     """First `load`, then `apply` and `serve` in any order: until it serves, pods are only listed."""
 
-    def __init__(self, *, store: Store, live: LivePods) -> None:
+    def __init__(self, *, store: Store, live: LivePods, node_ip: str) -> None:
+        """`node_ip`: this host's address as far as it is known before containerd is reached, or ""."""
         self._store = store
         self._live = live
+        self._node_ip = node_ip
         self._workers: dict[str, PodWorker] = {}  # by uid
         self._wanted: dict[str, Wanted] | None = None  # by namespace/name; None: not known yet
         self._owned: dict[str, Wanted] = {}  # pods that no manifest defines, by namespace/name
@@ -67,7 +70,8 @@ class PodManager:
                 log.warning("a stored pod cannot be read; it is as if it were not known", uid=row.uid, error=str(error))
                 continue
             self._remembered[row.uid] = (Wanted(pod, row.file), memory)
-            self._list(pod, memory.status)
+            ended = memory.status is not None and runs_since_before(memory.status, moment=booted_at())
+            self._list(pod, None if ended else memory.status)  # nothing has outlived a boot: not Ready until looked at
         return [wanted for wanted, memory in self._remembered.values() if not _is_removed(memory)]
 
     @contextlib.asynccontextmanager
@@ -100,7 +104,7 @@ class PodManager:
         self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
         if self._tasks is None or self._wanted is None:
             if self._live.get(uid) is None:
-                self._list(pod, None)
+                self._list(pod)
         else:
             self._begin_when_free(key)
 
@@ -136,7 +140,7 @@ class PodManager:
         if self._tasks is None:
             for it in self._wanted.values():
                 if self._live.get(it.pod.metadata.uid) is None:
-                    self._list(it.pod, None)
+                    self._list(it.pod)
             return
         uids = {it.pod.metadata.uid: it for it in (*self._owned.values(), *self._wanted.values())}
         remembered, self._remembered = self._remembered, {}
@@ -155,8 +159,8 @@ class PodManager:
                 if self._admission is not None:
                     self._admission.forget(pod.metadata.uid)
 
-    def _list(self, pod: Pod, status: PodStatus | None) -> None:
-        self._live.put(msgspec.structs.replace(pod, status=status or PodStatus(phase="Pending")))
+    def _list(self, pod: Pod) -> None:
+        self._live.put(msgspec.structs.replace(pod, status=PodStatus(phase="Pending")))
 
     def end_orphan(self, uid: str, *, pod: Pod | None) -> None:
         """End the containers of a pod that neither the store nor the folder knows, in the order its sandbox carries."""
@@ -184,7 +188,7 @@ class PodManager:
         if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
         if any(key_of(worker.pod.metadata) == key for worker in self._workers.values()):
-            self._list(wanted.pod, None)  # another one of this name must be gone first
+            self._list(wanted.pod)  # another one of this name must be gone first
         elif self._admission is None or self._admission.lets_in(wanted.pod, active=self._active()):
             self._begin(wanted, Memory(accepted_at=time.time()))
 

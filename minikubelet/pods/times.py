@@ -1,8 +1,11 @@
-"""Kubernetes' way of writing moments."""
+"""Kubernetes' way of writing moments, and the moment of the host's boot."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+
+from minikubelet.api.status import PodStatus
 
 
 def rfc3339(seconds: float) -> str:
@@ -13,3 +16,14 @@ def rfc3339(seconds: float) -> str:
 def rfc3339_nano(seconds: float) -> str:
     """The same with nine digits of the second, as far as a float has them."""
     return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%S}.{int(seconds % 1 * 1e9):09d}Z"
+
+
+def booted_at() -> float:
+    """When this host was booted, in unix seconds."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def runs_since_before(status: PodStatus, *, moment: float) -> bool:
+    """Whether the status shows a container as running that was started before the moment."""
+    running = (it.state.running for it in (*status.init_container_statuses, *status.container_statuses))
+    return any(it is not None and it.started_at is not None and it.started_at < rfc3339(moment) for it in running)
