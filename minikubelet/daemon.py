@@ -49,7 +49,7 @@ from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.checks import inspect, keep_looking
 from minikubelet.runtime.cri import CRIClient
-from minikubelet.runtime.host import node_context
+from minikubelet.runtime.host import default_address, node_context
 from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.state import RuntimeState

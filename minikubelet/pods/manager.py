@@ -24,6 +24,7 @@ from minikubelet.lifecycle.memory import Memory, StopCause
 from minikubelet.pods.admission import Admission
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
+from minikubelet.pods.shown import shown
 from minikubelet.pods.times import booted_at, runs_since_before
 from minikubelet.pods.worker import PodWorker
 from minikubelet.store.database import Store
@@ -71,7 +72,8 @@ class PodManager:
                 continue
             self._remembered[row.uid] = (Wanted(pod, row.file), memory)
             ended = memory.status is not None and runs_since_before(memory.status, moment=booted_at())
-            self._list(pod, None if ended else memory.status)  # nothing has outlived a boot: not Ready until looked at
+            status = None if ended else memory.status  # nothing has outlived a boot: not Ready until looked at
+            self._live.put(shown(pod, memory, status=status, node_ip=self._node_ip))
         return [wanted for wanted, memory in self._remembered.values() if not _is_removed(memory)]
 
     @contextlib.asynccontextmanager

@@ -16,7 +16,7 @@ import structlog
 
 from minikubelet.api.objects import Ref, refs_of
 from minikubelet.api.pod import Pod
-from minikubelet.api.status import HostIP, PodIP, PodStatus
+from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
 from minikubelet.lifecycle.decide import decide
@@ -28,6 +28,7 @@ from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.probing import Probing
 from minikubelet.pods.refreshing import Refreshing
 from minikubelet.pods.services import Services
+from minikubelet.pods.shown import shown
 from minikubelet.pods.starter import half_made
 from minikubelet.pods.tasks import Abandoned, Handle
 from minikubelet.pods.times import rfc3339, rfc3339_nano
@@ -65,7 +66,6 @@ class PodWorker:
         self._handles: dict[str, Handle] = {}
         self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
-        self._deleted_at: float | None = None
         self._refreshing = Refreshing(lambda: self.pod, services)
         self._log = log.bind(pod=f"{pod.metadata.namespace}/{pod.metadata.name}", uid=self.uid)
 
@@ -249,25 +249,8 @@ class PodWorker:
 
     # ---- telling ------------------------------------------------------------------
     def _publish(self, status: PodStatus | None) -> None:
-        metadata = self.pod.metadata
-        if self.memory.stopping is not None and self.removing:
-            self._deleted_at = self._deleted_at or self.memory.stopping.began
-            metadata = msgspec.structs.replace(
-                metadata,
-                deletion_timestamp=rfc3339(self._deleted_at + self.memory.stopping.grace),
-                deletion_grace_period_seconds=self.memory.stopping.grace,
-            )
-        self._services.live.put(msgspec.structs.replace(self.pod, metadata=metadata, status=self._with_host(status)))
-
-    def _with_host(self, status: PodStatus | None) -> PodStatus:
-        status = status or PodStatus(phase="Pending")
-        node_ip = self._services.node.node_ip
-        if not node_ip or status.start_time is None:
-            return status
-        status = msgspec.structs.replace(status, host_ip=node_ip, host_ips=(HostIP(ip=node_ip),))
-        if self.pod.spec.host_network and not status.pod_ip and status.phase not in ("Succeeded", "Failed"):
-            status = msgspec.structs.replace(status, pod_ip=node_ip, pod_ips=(PodIP(ip=node_ip),))
-        return status
+        services = self._services
+        services.live.put(shown(self.pod, self.memory, status=status, node_ip=services.node.node_ip))
 
     def _save(self) -> None:
         memory = msgspec.structs.replace(self.memory, in_flight=frozenset())

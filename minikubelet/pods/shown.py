@@ -1,0 +1,35 @@
+"""What /pods shows of a pod beyond its own status: where it runs, and that it is being removed.
+
+Used by `worker.py` with each change, and by `manager.py` for pods that the store remembers until their workers begin.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from minikubelet.api.pod import Pod
+from minikubelet.api.status import HostIP, PodIP, PodStatus
+from minikubelet.lifecycle.memory import Memory, StopCause
+from minikubelet.pods.times import rfc3339
+
+
+def shown(pod: Pod, memory: Memory, *, status: PodStatus | None, node_ip: str) -> Pod:
+    """The pod with `status`, its host's address, and its deletion while it is being removed (README 7, 10)."""
+    metadata, stopping = pod.metadata, memory.stopping
+    if stopping is not None and stopping.cause is StopCause.REMOVED:
+        metadata = msgspec.structs.replace(
+            metadata,
+            deletion_timestamp=rfc3339(stopping.began + stopping.grace),
+            deletion_grace_period_seconds=stopping.grace,
+        )
+    return msgspec.structs.replace(pod, metadata=metadata, status=_with_host(pod, status, node_ip))
+
+
+def _with_host(pod: Pod, status: PodStatus | None, node_ip: str) -> PodStatus:
+    status = status or PodStatus(phase="Pending")
+    if not node_ip or status.start_time is None:
+        return status
+    status = msgspec.structs.replace(status, host_ip=node_ip, host_ips=(HostIP(ip=node_ip),))
+    if pod.spec.host_network and not status.pod_ip and status.phase not in ("Succeeded", "Failed"):
+        status = msgspec.structs.replace(status, pod_ip=node_ip, pod_ips=(PodIP(ip=node_ip),))
+    return status
