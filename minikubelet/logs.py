@@ -18,6 +18,8 @@ from structlog.typing import Processor
 
 #: Libraries whose everyday messages say nothing to an operator.
 _QUIET = ("aiohttp.access", "asyncio")
+#: Tells of every request that is no HTTP, with a traceback; what fails in our own handlers is logged by the server.
+_SILENT = ("aiohttp.server",)
 
 
 def set_up(style: Literal["auto", "text", "json"] = "auto", *, stream: TextIO | None = None) -> None:
@@ -43,6 +45,8 @@ def set_up(style: Literal["auto", "text", "json"] = "auto", *, stream: TextIO | 
     root.setLevel(logging.INFO)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in _SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

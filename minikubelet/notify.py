@@ -28,7 +28,15 @@ def notify(message: str) -> None:
 
 async def keep_watchdog_fed() -> None:
     """Report twice per watchdog interval, from the event loop: a loop that hangs stops reporting and is restarted."""
-    interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6
+    interval = watchdog_interval()
     while interval:
         notify("WATCHDOG=1")
         await asyncio.sleep(interval / 2)
+
+
+def watchdog_interval() -> float:
+    """Seconds within which the supervisor wants to hear from this process; 0: it does not."""
+    wanted, meant = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not wanted.isdecimal() or (meant and meant != str(os.getpid())):
+        return 0.0
+    return int(wanted) / 1e6
