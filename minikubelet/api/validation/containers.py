@@ -19,7 +19,7 @@ from minikubelet.api.problems import (
 from minikubelet.api.validation import names
 from minikubelet.api.validation.environment import validate_env, validate_env_from
 from minikubelet.api.validation.handlers import refuse_handlers, validate_handlers
-from minikubelet.api.validation.resources import validate_resources
+from minikubelet.api.validation.resources import validate_resize_policies, validate_resources
 from minikubelet.api.validation.security import validate_container_security
 from minikubelet.api.validation.volume_mounts import validate_volume_mounts
 
@@ -35,7 +35,7 @@ def validate_containers(spec: PodSpec) -> Problems:
     seen: set[str] = set()
     for index, container in enumerate(spec.containers):
         path = f"spec.containers[{index}]"
-        yield from _common(container, path, volumes, host_users=spec.host_users)
+        yield from _common(container, path, volumes, host_users=spec.host_users, init=False)
         if container.name in seen:
             yield duplicate(f"{path}.name", container.name)
         seen.add(container.name)
@@ -51,7 +51,7 @@ def validate_init_containers(spec: PodSpec, *, sidecar_containers: bool) -> Prob
     seen = {container.name for container in spec.containers if container.name}
     for index, container in enumerate(spec.init_containers):
         path = f"spec.initContainers[{index}]"
-        yield from _common(container, path, volumes, host_users=spec.host_users)
+        yield from _common(container, path, volumes, host_users=spec.host_users, init=True)
         yield from _restart_policy(container, path)
         if is_sidecar(container) and not sidecar_containers:
             detail = "sidecars are switched off: the feature gate SidecarContainers is false in the configuration"
@@ -76,7 +76,7 @@ def validate_image_blanks(spec: PodSpec) -> Problems:
                 yield invalid(f"spec.{place}[{index}].image", container.image, detail)
 
 
-def _common(container: Container, path: str, volumes: AbstractSet[str], *, host_users: bool) -> Problems:
+def _common(container: Container, path: str, volumes: AbstractSet[str], *, host_users: bool, init: bool) -> Problems:
     if not container.name:
         yield required(f"{path}.name")
     else:
@@ -96,6 +96,7 @@ def _common(container: Container, path: str, volumes: AbstractSet[str], *, host_
     if container.image_pull_policy not in pull_policies:
         yield unsupported(f"{path}.imagePullPolicy", container.image_pull_policy, pull_policies)
     yield from validate_resources(container.resources, f"{path}.resources")
+    yield from validate_resize_policies(container, path, init=init)
     yield from validate_container_security(container.security_context, f"{path}.securityContext", host_users=host_users)
 
 

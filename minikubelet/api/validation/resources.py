@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from minikubelet.api import quantity
-from minikubelet.api.container import ResourceRequirements
+from minikubelet.api.container import Container, ResourceRequirements, is_sidecar
 from minikubelet.api.effective import HUGE_PAGES, container_requests, of_a_pod
 from minikubelet.api.pod import PodSpec
-from minikubelet.api.problems import Problem, Problems, forbidden, invalid, unsupported
+from minikubelet.api.problems import Problem, Problems, duplicate, forbidden, invalid, required, unsupported
 from minikubelet.api.validation import names
 
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
@@ -26,6 +26,28 @@ _NameCheck = Callable[[str, str], Iterator[Problem]]
 def validate_resources(resources: ResourceRequirements, path: str) -> Problems:
     """Of one container."""
     yield from _requirements(resources, path, _container_resource)
+
+
+def validate_resize_policies(container: Container, path: str, *, init: bool) -> Problems:
+    """How resources may be changed while it runs: nothing does that here. `init`: of the init sequence (VI-5)."""
+    seen: set[str] = set()
+    for index, policy in enumerate(container.resize_policy):
+        place = f"{path}.resizePolicy[{index}]"
+        if policy.resource_name in seen:
+            yield duplicate(place, policy.resource_name)
+        seen.add(policy.resource_name)
+        if not policy.resource_name:
+            yield required(f"{place}.resourceName")
+        elif policy.resource_name not in ("cpu", "memory"):
+            yield unsupported(f"{place}.resourceName", policy.resource_name, ("cpu", "memory"))
+        policies = ("NotRequired", "RestartContainer")
+        if not policy.restart_policy:
+            yield required(f"{place}.restartPolicy")
+        elif policy.restart_policy not in policies:
+            yield unsupported(f"{place}.restartPolicy", policy.restart_policy, policies)
+        elif policy.restart_policy == "RestartContainer" and init and not is_sidecar(container):
+            detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            yield invalid(f"{place}.restartPolicy", policy.restart_policy, detail)
 
 
 def validate_pod_resources(spec: PodSpec) -> Problems:

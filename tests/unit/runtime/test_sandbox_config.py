@@ -168,6 +168,12 @@ def test_pm_2_doubles_within_a_container_are_left_out() -> None:
     assert [m.container_port for m in sandbox(pod(container(ports=ports))).port_mappings] == [80, 1, 80, 80]
 
 
+def test_pm_3_on_the_hosts_network_the_list_is_sent_as_well() -> None:
+    of = pod(container(ports=[{"containerPort": 80, "hostPort": 80}]), hostNetwork=True)
+    assert [(m.container_port, m.host_port) for m in sandbox(of).port_mappings] == [(80, 80)]
+    assert not sandbox(pod()).port_mappings
+
+
 GUARANTEED = {"cpu": "1", "memory": "1Gi"}
 
 
