@@ -257,6 +257,7 @@ class Daemon:
             runtime_classes=config.runtime_classes,
             user_namespaces=runtime.user_namespaces,
             recursive_read_only=runtime.recursive_read_only,
+            image_volumes=runtime.image_volumes,
         )
         offer = await asyncio.to_thread(
             node_offer,

@@ -53,6 +53,9 @@ def _volume(volume: Volume) -> Volume:
     if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
         limit = quantity.canonical(volume.empty_dir.size_limit)
         return replace(volume, empty_dir=replace(volume.empty_dir, size_limit=limit))
+    if volume.image is not None:
+        policy = volume.image.pull_policy or default_pull_policy(volume.image.reference)
+        return replace(volume, image=replace(volume.image, pull_policy=policy))
     has_source = any(getattr(volume, field) is not None for field in volume.__struct_fields__ if field != "name")
     return volume if has_source else replace(volume, empty_dir=EmptyDirVolumeSource())
 

@@ -117,7 +117,7 @@ class Volume(Object):
     secret: SecretVolumeSource | None = None
     downward_api: DownwardAPIVolumeSource | None = None
     projected: ProjectedVolumeSource | None = None
-    image: Annotated[ImageVolumeSource | None, NEVER] = None
+    image: ImageVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: Annotated[Raw, _no_reference("persistentvolumeclaims", "ephemeral volumes")] = None
     csi: Annotated[Raw, _no_reference("csidrivers", "CSI volumes")] = None

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from minikubelet.api.pod import Container, Pod, PodSpec
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Event, StartContainer
@@ -129,6 +131,7 @@ class Starter:
                 self._hosts_file(pod),
                 make_log_directory(pod, container.name, services.node),
             )
+            images = await self._images(pod, container)
             sandbox = services.state.observed(uid).ready_sandbox()
             environment = container_environment(
                 pod,
@@ -144,6 +147,7 @@ class Starter:
                 first_id=await services.users.first_id(pod),
                 mounts=MountSources(
                     volumes=volumes,
+                    images=images,
                     subpaths=await services.volumes.subpaths(
                         pod, container, volumes=volumes, environment=environment.variables
                     ),
@@ -154,6 +158,18 @@ class Starter:
             return container_config(pod, container, services.node, inputs), environment
         except _CONFIG_ERRORS as error:
             raise _StartFailedError(notes.CONFIG_ERROR, str(error)) from error
+
+    async def _images(self, pod: Pod, container: Container) -> dict[str, str]:
+        """The images that the container has as volumes, pulled as its own is; the runtime's references by volume."""
+        found = {}
+        mounted = {mount.name for mount in container.volume_mounts} if self._services.node.image_volumes else set()
+        for volume in pod.spec.volumes:
+            if volume.image is not None and volume.name in mounted:
+                wanted = msgspec.structs.replace(
+                    container, image=volume.image.reference, image_pull_policy=volume.image.pull_policy
+                )
+                found[volume.name] = (await self._services.images.ensure(pod, wanted)).ref
+        return found
 
     async def _hosts_file(self, pod: Pod) -> str | None:
         sandbox = self._services.state.observed(pod.metadata.uid).ready_sandbox()

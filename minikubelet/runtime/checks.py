@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     recursive_read_only: frozenset[str] = frozenset()
     #: Whether a pod's groups can be held to those that it names.
     strict_groups: bool = False
+
+    @property
+    def image_volumes(self) -> bool:
+        """Whether it can mount an image into a container: nothing but its version tells (CRI has no word for it)."""
+        found = re.match(r"v?(\d+)\.(\d+)\.", self.version)
+        return self.name == "containerd" and found is not None and (int(found[1]), int(found[2])) >= (2, 1)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

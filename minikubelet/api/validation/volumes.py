@@ -14,6 +14,7 @@ from minikubelet.api.validation.volume_files import (
 from minikubelet.api.volumes import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
+    ImageVolumeSource,
     PersistentVolumeClaimVolumeSource,
     Volume,
 )
@@ -58,11 +59,21 @@ def _source(volume: Volume, path: str) -> Problems:
         checks["downwardAPI"] = validate_downward_volume(volume.downward_api, f"{path}.downwardAPI")
     if volume.projected is not None:
         checks["projected"] = validate_projected_volume(volume.projected, f"{path}.projected")
+    if volume.image is not None:
+        checks["image"] = _image(volume.image, f"{path}.image")
     for index, (name, check) in enumerate(checks.items()):
         if index == 0:
             yield from check
         else:
             yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+
+
+def _image(source: ImageVolumeSource, path: str) -> Problems:
+    if not source.reference:
+        yield required(f"{path}.reference")
+    policies = ("Always", "IfNotPresent", "Never")
+    if source.pull_policy not in policies:
+        yield unsupported(f"{path}.pullPolicy", source.pull_policy, policies)
 
 
 def _claim(source: PersistentVolumeClaimVolumeSource, path: str) -> Problems:

@@ -38,6 +38,7 @@ PLUGINS: Mapping[str, Plugin] = {
     "downward_api": projection.set_up,
     "projected": projection.set_up,
     "persistent_volume_claim": claim.set_up,
+    "image": lambda _: "",  # the runtime mounts it
 }
 #: Of the kinds whose content follows what it is made of.
 REFRESHERS: Mapping[str, Refresher] = {

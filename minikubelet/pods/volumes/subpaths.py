@@ -55,7 +55,7 @@ def hold_all(
     held = {}
     for index, mount in enumerate(container.volume_mounts):
         path = sub_path_of(mount, environment)
-        if path and mount.name in volumes:
+        if path and volumes.get(mount.name):
             held[index] = _hold(mount, container, Path(volumes[mount.name]), path, place_of(mount.name, index))
     return held
 

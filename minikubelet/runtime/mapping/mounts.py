@@ -29,6 +29,8 @@ class MountSources(msgspec.Struct, frozen=True, kw_only=True):
 
     #: By volume name.
     volumes: Mapping[str, str] = {}
+    #: Of image volumes: the runtime's reference of the image, by volume name.
+    images: Mapping[str, str] = {}
     #: Of mounts with a subPath: the place that stands for it, by index among the container's mounts (MT-9).
     subpaths: Mapping[int, str] = {}
     #: The pod's hosts file (MT-4); None: the pod has no address yet.
@@ -45,6 +47,9 @@ def container_mounts(pod: Pod, container: Container, node: NodeContext, sources:
     for index, mount in enumerate(container.volume_mounts):
         if mount.name not in sources.volumes or mount.name not in volumes:
             raise MountError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
+        if volumes[mount.name].image is not None:
+            mounts.append(_image(mount, volumes[mount.name], node, sources))
+            continue
         mounts.append(
             cri_pb2.Mount(
                 container_path=_absolute(mount.mount_path),
@@ -60,6 +65,17 @@ def container_mounts(pod: Pod, container: Container, node: NodeContext, sources:
         path = _absolute(container.termination_message_path)
         mounts.append(cri_pb2.Mount(container_path=path, host_path=sources.termination_log))
     return mounts
+
+
+def _image(mount: VolumeMount, volume: Volume, node: NodeContext, sources: MountSources) -> cri_pb2.Mount:
+    """What is in an image, read-only; the runtime finds and mounts it."""
+    if not node.image_volumes:
+        raise MountError(f'volume "{mount.name}" is an image, which containerd can mount from version 2.1 on')
+    if mount.sub_path or mount.sub_path_expr:
+        raise MountError(f'volume "{mount.name}" is an image, of which no subPath can be mounted; mount all of it')
+    reference = volume.image.reference if volume.image is not None else ""
+    image = cri_pb2.ImageSpec(image=sources.images[mount.name], user_specified_image=reference)
+    return cri_pb2.Mount(container_path=_absolute(mount.mount_path), readonly=True, image=image)
 
 
 def _recursive(mount: VolumeMount, *, supported: bool) -> bool:

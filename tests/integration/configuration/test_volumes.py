@@ -318,3 +318,16 @@ async def test_a_claims_content_outlives_the_pods_that_use_it(folder: Folder) ->
     folder.take("claim")
     await folder.site.gone()
     assert (folder.site.node.base / "minikubelet/volumes/default/data/app/log").read_text() == "first\nsecond\n"
+
+
+async def test_an_image_is_a_volume_where_the_runtime_has_them(folder: Folder) -> None:
+    fields = "volumeMounts: [{name: i, mountPath: /image}]"
+    volumes = "volumes: [{name: i, image: {reference: 'busybox:1.36'}}]"
+    folder.put("pod", pod("ls -d /image/bin/sh; touch /image/new || true", fields, volumes))
+    version = (await folder.site.cri.version()).runtime_version.removeprefix("v")
+    if tuple(map(int, version.split(".")[:2])) >= (2, 1):
+        printed = await folder.finished()
+        assert printed[0] == "/image/bin/sh"
+        assert "Read-only file system" in printed[1]
+    else:
+        await folder.waits("CreateContainerConfigError", 'volume "i" is an image, which containerd can mount from')

@@ -10,7 +10,7 @@ import pytest
 
 from minikubelet.runtime import checks
 from minikubelet.runtime.channel import connect
-from minikubelet.runtime.checks import Finding, Report, inspect, keep_looking, look
+from minikubelet.runtime.checks import Finding, Report, RuntimeFacts, inspect, keep_looking, look
 from minikubelet.runtime.pb import cri_pb2
 from tests.support.fake_cri import FakeCRI, Trouble
 
@@ -169,3 +169,18 @@ async def test_beside_running_pods_what_was_mended_and_what_went_wrong_is_told(
     await asyncio.sleep(0.05)
     assert not looking.done()
     looking.cancel()
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "can"),
+    [
+        ("containerd", "1.6.20~ds1", False),
+        ("containerd", "v2.0.5", False),
+        ("containerd", "2.1.9+ds", True),
+        ("containerd", "v2.10.0", True),
+        ("containerd", "unknown", False),
+        ("cri-o", "2.1.0", False),
+    ],
+)
+def test_whether_images_can_be_mounted_is_known_by_the_version(name: str, version: str, *, can: bool) -> None:
+    assert RuntimeFacts(name=name, version=version, api_version="v1").image_volumes is can

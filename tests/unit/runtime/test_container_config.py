@@ -415,3 +415,26 @@ def test_mt_9_the_place_that_was_made_for_a_sub_path_is_mounted() -> None:
     within = pod(of, volumes=[{"name": "v", "emptyDir": {}}])
     config = made(of, within=within, volumes={"v": "/v"}, subpaths={1: "/places/1"})
     assert [(m.container_path, m.host_path) for m in config.mounts] == [("/whole", "/v"), ("/part", "/places/1")]
+
+
+IMAGE_VOLUME = {"image": {"reference": "data:1"}}
+
+
+def test_an_image_is_mounted_by_the_runtime_read_only() -> None:
+    of = container(volumeMounts=[{"name": "v", "mountPath": "/data"}])
+    within = pod(of, volumes=[{"name": "v", **IMAGE_VOLUME}])
+    (mount,) = made(of, within=within, at=node(image_volumes=True), volumes={"v": ""}, images={"v": "sha256:1"}).mounts
+    assert (mount.container_path, mount.host_path, mount.readonly) == ("/data", "", True)
+    assert (mount.image.image, mount.image.user_specified_image) == ("sha256:1", "data:1")
+
+
+@pytest.mark.parametrize(
+    ("mount", "can", "message"),
+    [
+        ({}, False, 'volume "v" is an image, which containerd can mount from version 2.1 on'),
+        ({"subPath": "a"}, True, 'volume "v" is an image, of which no subPath can be mounted; mount all of it'),
+    ],
+)
+def test_an_image_that_cannot_be_mounted(mount: dict[str, Any], *, can: bool, message: str) -> None:
+    with pytest.raises(MountError, match=f"^{message}$"):
+        _single_mount(mount, IMAGE_VOLUME, image_volumes=can)
