@@ -182,11 +182,10 @@ volumeMounts:
         ("subPath: evil/x", 'failed to create subPath directory for volumeMount "h" of container "main"'),
         ("subPath: evil", 'failed to prepare subPath for volumeMount "h" of container "main"'),
         ("subPathExpr: a/$(NONE)/$(EMPTY)", "missing value for EMPTY, NONE"),
-        ("readOnly: true, recursiveReadOnly: Enabled", 'volume "h" requested recursive read-only mode, but it is not'),
     ],
 )
 async def test_a_mount_that_cannot_be_is_a_configuration_error(folder: Folder, mount: str, message: str) -> None:
-    """MT-3, MT-8, MT-9."""
+    """MT-8, MT-9."""
     host = folder.site.journal
     (host / "evil").symlink_to("/etc")
     fields = f"env: [{{name: EMPTY}}]\nvolumeMounts: [{{name: h, mountPath: /h, {mount}}}]"
@@ -320,12 +319,41 @@ async def test_a_claims_content_outlives_the_pods_that_use_it(folder: Folder) ->
     assert (folder.site.node.base / "minikubelet/volumes/default/data/app/log").read_text() == "first\nsecond\n"
 
 
+async def is_at_least(folder: Folder, *wanted: int) -> bool:
+    version = (await folder.site.cri.version()).runtime_version.removeprefix("v")
+    return tuple(map(int, version.split(".")[:2])) >= wanted
+
+
+async def test_a_mount_is_read_only_all_the_way_down_where_the_runtime_can(folder: Folder) -> None:
+    """MT-3."""
+    host = folder.site.journal
+    (host / "below").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(host / "below")], check=True)
+    try:
+        fields = """
+volumeMounts:
+- {name: h, mountPath: /top, readOnly: true}
+- {name: h, mountPath: /if, readOnly: true, recursiveReadOnly: IfPossible}
+- {name: h, mountPath: /all, readOnly: true, recursiveReadOnly: Enabled}
+"""
+        script = "for d in top if all; do touch /$d/below/new 2>/dev/null && echo wrote to $d; done; echo end"
+        folder.put("pod", pod(script, fields, f"volumes: [{{name: h, hostPath: {{path: {host}}}}}]"))
+        if await is_at_least(folder, 2, 0):
+            assert await folder.finished() == ["wrote to top", "end"]
+        else:
+            text = 'volume "h" requested recursive read-only mode, but it is not supported by the runtime'
+            await folder.waits("CreateContainerConfigError", f"failed to resolve recursive read-only mode: {text}")
+        folder.take("pod")
+        await folder.site.gone()
+    finally:
+        subprocess.run(["umount", str(host / "below")], check=True)
+
+
 async def test_an_image_is_a_volume_where_the_runtime_has_them(folder: Folder) -> None:
     fields = "volumeMounts: [{name: i, mountPath: /image}]"
     volumes = "volumes: [{name: i, image: {reference: 'busybox:1.36'}}]"
     folder.put("pod", pod("ls -d /image/bin/sh; touch /image/new || true", fields, volumes))
-    version = (await folder.site.cri.version()).runtime_version.removeprefix("v")
-    if tuple(map(int, version.split(".")[:2])) >= (2, 1):
+    if await is_at_least(folder, 2, 1):
         printed = await folder.finished()
         assert printed[0] == "/image/bin/sh"
         assert "Read-only file system" in printed[1]
