@@ -64,6 +64,7 @@ class PodWorker:
         self._executor = Executor(services)
         self._wake = asyncio.Event()
         self._handles: dict[str, Handle] = {}
+        self._half_made: set[str] = set()
         self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
         self._refreshing = Refreshing(lambda: self.pod, services)
@@ -128,7 +129,9 @@ class PodWorker:
             self._publish(self.memory.status)
             await state.wait_connected()
             observed = state.observed(self.uid)
-            if left := half_made(observed, self.memory):
+            # What was found half made stays so, even if a start that nobody waits for any more comes through after all.
+            self._half_made.update(half_made(observed, self.memory))
+            if left := [record.id for record in observed.containers if record.id in self._half_made]:
                 await self._discard(left)
                 continue
             decision = self._decide(observed)

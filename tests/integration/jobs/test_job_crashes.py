@@ -123,7 +123,7 @@ def test_jobs_are_right_whenever_the_daemon_is_killed(node: PrivateNode) -> None
 def containers(node: PrivateNode, name: str) -> Any:
     """How a pod's containers are, for the message of a failed assertion."""
     pods = [pod for pod in node.get("/pods")["items"] if pod["metadata"]["name"] == name]
-    return [pod["status"]["containerStatuses"] for pod in pods]
+    return "\n".join(json.dumps(pod["status"]["containerStatuses"]) for pod in pods)
 
 
 def verify(node: PrivateNode, shared: Path) -> None:
