@@ -84,10 +84,19 @@ def _claim(source: PersistentVolumeClaimVolumeSource, path: str) -> Problems:
 def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Problems:
     if source.size_limit is not None and quantity.parse(source.size_limit) < 0:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
-    if source.medium == "HugePages" or source.medium.startswith("HugePages-"):
-        yield forbidden(f"{path}.medium", f"{source.medium} is not supported yet")
-    elif source.medium not in ("", "Memory"):
-        yield unsupported(f"{path}.medium", source.medium, ("", "Memory"))
+    size = source.medium.removeprefix("HugePages-")
+    if size != source.medium:
+        if not _is_size(size):
+            yield invalid(f"{path}.medium", source.medium, "must name a size of huge pages such as HugePages-2Mi")
+    elif source.medium not in ("", "HugePages", "Memory"):
+        yield unsupported(f"{path}.medium", source.medium, ("", "HugePages", "HugePages-<size>", "Memory"))
+
+
+def _is_size(text: str) -> bool:
+    try:
+        return quantity.parse(text) > 0
+    except quantity.QuantityError:
+        return False
 
 
 def _host_path(source: HostPathVolumeSource, path: str) -> Problems:
