@@ -8,6 +8,7 @@ from typing import Any
 
 import looptime
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from minikubelet.api.index_set import IndexSet
 from minikubelet.api.pod import Pod
 from minikubelet.store.job_records import JobRecord, Mark, Outcome, PodRecord
 from tests.unit.jobs.lab import Killed, Lab, Script, lab, manifest
+
+pytestmark = pytest.mark.timeout(120)  # many examples, each with an event loop of its own, on a busy machine
 
 Step = tuple[str, Any]
 
