@@ -52,6 +52,7 @@ from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.host import default_address, node_context
 from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.mapping import NodeContext
+from minikubelet.runtime.mapping.cgroup import pod_limits
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.app import make_app, serve
 from minikubelet.server.batch import batch_routes
@@ -206,7 +207,12 @@ class Daemon:
                 cri=self._cri,
                 state=self._state,
                 images=puller,
-                volumes=VolumeManager(config.root_dir, allocatable=node.allocatable, objects=self._objects),
+                volumes=VolumeManager(
+                    config.root_dir,
+                    allocatable=node.allocatable,
+                    objects=self._objects,
+                    memory_limit=lambda pod: pod_limits(pod, node).memory or 0,
+                ),
                 users=UserRanges(node),
                 cgroups=cgroups,
                 admit=functools.partial(admit, node=offer, needs=NeedsBook()),

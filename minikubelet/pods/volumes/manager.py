@@ -55,7 +55,7 @@ RETRY = BackoffPolicy(initial=0.5, factor=2.0, maximum=122.0)
 class VolumeManager:
     """`root`: the agent's root folder. `allocatable`: what the node has for pods, see NodeContext.
 
-    `objects`: what volumes are made of.
+    `objects`: what volumes are made of. `memory_limit`: how much memory a pod may use in bytes, 0 for no limit.
     """
 
     def __init__(
@@ -64,11 +64,13 @@ class VolumeManager:
         *,
         allocatable: Mapping[str, Fraction] | None = None,
         objects: ObjectStore | None = None,
+        memory_limit: Callable[[Pod], int] = lambda _: 0,
         plugins: Mapping[str, Plugin] = PLUGINS,
     ) -> None:
         self.layout = Layout(root)
         self._allocatable = allocatable or {}
         self._objects = objects or ObjectStore()
+        self._memory_limit = memory_limit
         self._plugins = plugins
         #: By uid: nothing of a pod's volumes is done beside anything else.
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -78,19 +80,19 @@ class VolumeManager:
         """A thread cannot be stopped: a cancelled caller waits for it, so that a removal never runs beside a set-up."""
         return await uncut(asyncio.to_thread(work, *args, **kwargs), name=f"volumes {work.__name__.strip('_')}")
 
-    async def setup(self, pod: Pod, *, memory_limit: int = 0) -> dict[str, str]:
+    async def setup(self, pod: Pod) -> dict[str, str]:
         """Make every volume ready that some container mounts; the path to mount, by volume name.
 
-        `memory_limit`: the pod's own, in bytes, 0 for none. Raises VolumeError with the text of the event FailedMount.
+        Raises VolumeError with the text of the event FailedMount.
         """
-        wanted = self._requests(pod, memory_limit)
+        wanted = self._requests(pod)
         if not wanted:
             return {}
         async with self._locks[pod.metadata.uid]:
             return await self._in_thread(self._setup, wanted)
 
-    def _requests(self, pod: Pod, memory_limit: int = 0) -> list[Request]:
-        memory = int(self._allocatable.get("memory", 0))
+    def _requests(self, pod: Pod) -> list[Request]:
+        limits = (int(self._allocatable.get("memory", 0)), self._memory_limit(pod))
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         mounted = {mount.name for container in containers for mount in container.volume_mounts}
         return [
@@ -98,7 +100,7 @@ class VolumeManager:
                 pod=pod,
                 volume=volume,
                 layout=self.layout,
-                memory=min((limit for limit in (memory, memory_limit) if limit > 0), default=0),
+                memory=min((limit for limit in limits if limit > 0), default=0),
                 objects=self._objects.now,
                 uncertain=self._objects.uncertain,
                 allocatable=self._allocatable,

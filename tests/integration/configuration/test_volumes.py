@@ -359,3 +359,20 @@ async def test_an_image_is_a_volume_where_the_runtime_has_them(folder: Folder) -
         assert "Read-only file system" in printed[1]
     else:
         await folder.waits("CreateContainerConfigError", 'volume "i" is an image, which containerd can mount from')
+
+
+async def test_what_lies_in_memory_is_no_larger_than_the_pod_may_be(folder: Folder) -> None:
+    """VO-4, VO-7."""
+    fields = """
+resources: {limits: {memory: 48Mi, cpu: 1}}
+volumeMounts: [{name: m, mountPath: /m}, {name: l, mountPath: /l}, {name: d, mountPath: /d}]
+"""
+    volumes = """
+volumes:
+- {name: m, emptyDir: {medium: Memory}}
+- {name: l, emptyDir: {medium: Memory, sizeLimit: 8Mi}}
+- {name: d, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
+"""
+    folder.put("pod", pod('for d in m l d; do grep -o " /$d tmpfs.*size=[0-9]*k" /proc/mounts; done', fields, volumes))
+    printed = [line.split()[0] + line.rpartition("=")[2] for line in await folder.finished()]
+    assert printed == ["/m49152k", "/l8192k", "/d49152k"]

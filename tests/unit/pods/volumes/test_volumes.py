@@ -177,8 +177,8 @@ def mounted(path: str) -> tuple[str, str]:
 async def test_an_empty_dir_in_memory_has_the_smallest_of_its_limits(
     root: Path, node: int, pod_limit: int, size: str | None, kilobytes: int
 ) -> None:
-    manager = VolumeManager(root, allocatable={"memory": Fraction(node)})
-    paths = await manager.setup(pod(empty_dir(medium="Memory", size=size)), memory_limit=pod_limit)
+    manager = VolumeManager(root, allocatable={"memory": Fraction(node)}, memory_limit=lambda _: pod_limit)
+    paths = await manager.setup(pod(empty_dir(medium="Memory", size=size)))
     kind, options = mounted(paths["data"])
     assert kind == "tmpfs"
     assert f"size={kilobytes}k" in options.split(",")
