@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -100,11 +101,18 @@ def test_scenario(scenario: Scenario, verdicts: Verdicts, node: PrivateNode) -> 
     result = verdicts[scenario.name].result()
     if result["verdict"] != "passed":
         pytest.fail(
-            f"{scenario.summary}\n{result['why']}\nthe daemon's log of it:\n{_log_of(node.log, scenario.name)}",
+            f"{scenario.summary}\n{result['why']}\nthe daemon's log of it:\n{_log_of(node.log, scenario.name)}\n"
+            f"containerd's:\n{_lines(node.containerd.log, result['containers'])}",
             pytrace=False,
         )
 
 
 def _log_of(log: Path, name: str) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if name in line]
-    return "\n".join(lines[-40:])
+    """The lines that name the pod, and those that only give its uid."""
+    uids = re.findall(rf'"pod":"default/{re.escape(name)}","uid":"([^"]+)"', log.read_text(errors="replace"))
+    return _lines(log, [name, *uids])
+
+
+def _lines(log: Path, words: Sequence[str]) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if any(word in line for word in words)]
+    return "\n".join(lines[-60:])

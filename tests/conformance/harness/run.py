@@ -1,14 +1,14 @@
-"""One scenario under way: its manifest, its journal, its pod's statuses and events, and the waiting for them."""
+"""One scenario under way: what it does to its manifest and its pod, and what it waits for and expects."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import json
 import pathlib
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,24 +16,16 @@ from typing import Any
 from tests.conformance.harness.agent import Agent, Failed
 from tests.conformance.harness.host import MARK, processes, uptime
 from tests.conformance.harness.outage import Meeting
+from tests.conformance.harness.sight import Event, Sight
 from tests.conformance.harness.words import Json
 
 
-@dataclasses.dataclass(frozen=True)
-class Event:
-    at: float
-    who: str
-    what: str
-
-
-class Run:
+class Run(Sight):
     def __init__(self, agent: Agent, name: str, *, outage: str = "", meeting: Meeting | None = None) -> None:
-        self.agent, self.name = agent, name
-        self.dir = agent.work / name
+        super().__init__(agent, name, agent.work / name)
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
         self.measures: dict[str, float] = {}
-        self.history: list[tuple[float, Json]] = []
         self.dropped_at = 0.0
         self._files: set[pathlib.Path] = set()
         self._outage, self._meeting = outage, meeting or Meeting(1)
@@ -112,80 +104,6 @@ class Run:
         finally:
             self._meeting.meet(lambda: self.agent.boot(self._outage))
 
-    # ---- looking ------------------------------------------------------------
-    def events(self, who: str | None = None, what: str | None = None) -> list[Event]:
-        """The journal."""
-        try:
-            lines = (self.dir / "events").read_text().splitlines()
-        except FileNotFoundError:
-            return []
-        rows = [line.split(" ", 2) for line in lines if line.count(" ") >= 2]
-        found = [Event(float(r[0]), r[1], r[2]) for r in rows]
-        return [e for e in found if who in (None, e.who) and what in (None, e.what)]
-
-    def pods(self) -> dict[str, Json]:
-        """All pods of this scenario, by name."""
-        listed = self.agent.pods()
-        return {
-            pod["metadata"]["name"]: pod
-            for pod in listed
-            if pod["metadata"].get("labels", {}).get("scenario") == self.name
-        }
-
-    def status(self) -> Json | None:
-        """The newest status of this scenario's pod, or None when there is no such pod."""
-        for pod in self.pods().values():
-            meta = pod["metadata"]
-            status = {**pod.get("status", {}), "uid": meta.get("uid")}
-            if meta.get("deletionTimestamp"):
-                status["deletionTimestamp"] = meta["deletionTimestamp"]
-            if not self.history or self.history[-1][1] != status:
-                self.history.append((uptime(), status))
-            return status
-        return None
-
-    def cstatus(self, name: str, status: Json | None = None) -> Json:
-        status = status or self.status() or {}
-        found: list[Json] = (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
-        for c in found:
-            if c["name"] == name:
-                return c
-        raise Failed(f"no status for container {name}")
-
-    def restarts(self, name: str, status: Json | None = None) -> int:
-        count: int = self.cstatus(name, status)["restartCount"]
-        return count
-
-    def waiting(self, name: str) -> Json:
-        """Raises KeyError when it does not wait."""
-        found: Json = self.cstatus(name)["state"]["waiting"]
-        return found
-
-    def ended(self, name: str, status: Json | None = None) -> tuple[int, str]:
-        """Exit code and reason. Raises KeyError when it has not ended."""
-        end = self.cstatus(name, status)["state"]["terminated"]
-        return end["exitCode"], end["reason"]
-
-    def condition(self, kind: str, status: Json | None = None) -> Json:
-        status = status or self.status() or {}
-        return next((c for c in status.get("conditions", []) if c["type"] == kind), {"status": "absent"})
-
-    def told(self, reason: str, message: str | re.Pattern[str], *, who: str = "") -> list[str] | None:
-        """Messages of the pod's events (of container `who`) that begin so, or match; None where none are served."""
-        listed = self.agent.events()
-        if listed is None:
-            return None
-        messages: list[str] = [
-            e["message"]
-            for e in listed
-            if e["involvedObject"]["name"] == self.name
-            and e["reason"] == reason
-            and (not who or f"{{{who}}}" in e["involvedObject"].get("fieldPath", ""))
-        ]
-        if isinstance(message, str):
-            return [m for m in messages if m.startswith(message)]
-        return [m for m in messages if message.fullmatch(m)]
-
     # ---- waiting and asserting ---------------------------------------------
     def until(self, what: str, test: Callable[[], Any], within: float = 30.0) -> Any:
         """The first true value of `test`, which may raise while what it looks at is not there."""
@@ -241,13 +159,31 @@ class Run:
         ended: list[float] = []
 
         def gone() -> bool:
-            status = self.status()
             if not ended and not processes(self.dir):
                 ended.append(uptime())
-            return bool(ended) and status is None
+            return bool(ended) and self.status() is None
 
-        self.until("pod gone", gone, within)
+        with self._watched():
+            self.until("pod gone", gone, within)
         return ended[0]
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Statuses are taken without a pause meanwhile, so that the last one of a pod is seen, short as it is there."""
+        end = threading.Event()
+
+        def watch() -> None:
+            with contextlib.suppress(OSError):
+                while not end.wait(0.01):
+                    self.status()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            end.set()
+            watcher.join()
 
     def last_status(self) -> Json:
         """After `until_gone`: the last status that was seen of a removed pod (a kubelet shows none)."""
@@ -287,20 +223,3 @@ class Run:
 
     def measure(self, name: str, seconds: float) -> None:
         self.measures[name] = round(seconds, 3)
-
-    def brief(self) -> str:
-        return " | ".join(f"{e.at:.2f} {e.who} {e.what}" for e in self.events()[-24:])
-
-    def brief_status(self) -> str:
-        if not self.history:
-            return "none seen"
-        s = self.history[-1][1]
-
-        def one(c: Json) -> str:
-            state = c.get("state") or {}
-            kind = next(iter(state), "?")
-            detail = state.get(kind) or {}
-            return f"{c['name']}={kind}:{detail.get('reason', '')}{detail.get('exitCode', '')}#{c.get('restartCount')}"
-
-        parts = [one(c) for c in (s.get("initContainerStatuses") or []) + (s.get("containerStatuses") or [])]
-        return f"{s.get('phase')} {s.get('reason', '')} " + " ".join(parts)

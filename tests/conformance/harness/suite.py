@@ -98,6 +98,7 @@ def play(agent: Agent, scenario: Scenario, meeting: Meeting | None = None) -> Js
         "seconds": round(time.monotonic() - began, 1),
         "measures": run.measures,
         "why": why,
+        "containers": run.container_ids() if why else [],
     }
 
 
