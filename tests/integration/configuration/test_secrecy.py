@@ -77,7 +77,7 @@ async def leaks(folder: Folder) -> list[str]:
         found += [str(file) for file in on_disk(top) if words_in(file.read_bytes() + bytes(file))]
     if words := words_in(node.log.read_bytes()):
         found.append(f"the daemon's log: {words}")
-    for path in ("/pods", "/events", "/status", "/healthz", "/readyz", "/livez", "/metrics", "/configz", "/"):
+    for path in ("/pods", "/events", "/status", "/healthz", "/readyz", "/livez", "/jobs", "/cronjobs", "/metrics", "/"):
         try:
             answer = await asyncio.to_thread(lambda url: urllib.request.urlopen(url).read(), f"{node.url}{path}")  # noqa: S310
         except urllib.error.HTTPError as error:

@@ -133,3 +133,14 @@ def test_what_is_looked_up_and_not_there_is_named_in_the_references_words() -> N
         objects.config_map("b", "c")
     with pytest.raises(NotFoundError, match=r'^secret "s" not found$'):
         objects.secret("a", "s")
+
+
+def test_ev_7_a_key_of_a_file_is_refused_by_name() -> None:
+    source = {"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}}
+    container = {"name": "m", "image": "x", "env": [{"name": "A", "valueFrom": source}]}
+    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
+    (error,) = decode_file("x.json", json.dumps(document).encode(), node_name="node").errors
+    assert (error.path, error.message) == (
+        "spec.containers[0].env[0].valueFrom.fileKeyRef",
+        "Forbidden: not supported by this agent",
+    )

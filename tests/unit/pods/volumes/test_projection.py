@@ -114,7 +114,7 @@ async def test_vo_1_and_vo_7_where_a_volume_lies_and_on_what(manager: VolumeMana
         ("downward-api", {"k": "b"}),
     ],
 )
-async def test_what_is_in_it_and_that_setting_it_up_again_changes_nothing(
+async def test_what_is_in_it_and_that_setting_it_up_again_changes_nothing(  # VO-15: projected works, too
     manager: VolumeManager, kind: str, expected: dict[str, str]
 ) -> None:
     path = (await manager.setup(of(KINDS[kind])))["v"]

@@ -127,7 +127,7 @@ def test_how_long_to_wait_before_the_next_try() -> None:
 
 
 # ---- emptyDir on disk ------------------------------------------------------------------
-async def test_an_empty_dir_is_open_to_everyone_in_a_private_folder(manager: VolumeManager, root: Path) -> None:
+async def test_vo_3_an_empty_dir_is_open_to_everyone_in_a_private_folder(manager: VolumeManager, root: Path) -> None:
     before = os.umask(0o077)
     try:
         path = Path((await manager.setup(pod(empty_dir())))["data"])
@@ -140,7 +140,7 @@ async def test_an_empty_dir_is_open_to_everyone_in_a_private_folder(manager: Vol
     assert (root / "pods" / "u" / "plugins" / "kubernetes.io~empty-dir" / "data" / "ready").exists()
 
 
-async def test_what_is_in_it_survives_a_second_setup(manager: VolumeManager) -> None:
+async def test_vo_3_what_is_in_it_survives_a_second_setup(manager: VolumeManager) -> None:
     path = Path((await manager.setup(pod(empty_dir())))["data"])
     (path / "file").write_text("kept")
     path.chmod(0o700)
