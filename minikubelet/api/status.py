@@ -34,6 +34,13 @@ class ContainerState(Object):
     terminated: StateTerminated | None = None
 
 
+class VolumeMountStatus(Object):
+    name: str
+    mount_path: str
+    read_only: bool = False
+    recursive_read_only: str | None = None
+
+
 class ContainerStatus(Object):
     name: str
     state: ContainerState = shown(ContainerState())
@@ -44,6 +51,7 @@ class ContainerStatus(Object):
     image_id: str = shown("")
     container_id: str = ""
     started: bool = shown(False)
+    volume_mounts: tuple[VolumeMountStatus, ...] = ()
 
 
 class PodCondition(Object):

@@ -10,11 +10,17 @@ import msgspec
 from minikubelet.api.pod import Pod
 from minikubelet.api.status import HostIP, PodIP, PodStatus
 from minikubelet.lifecycle.memory import Memory, StopCause
+from minikubelet.pods.mount_status import with_mounts
 from minikubelet.pods.times import rfc3339
 
 
-def shown(pod: Pod, memory: Memory, *, status: PodStatus | None, node_ip: str) -> Pod:
-    """The pod with `status`, its host's address, and its deletion while it is being removed (README 7, 10)."""
+def shown(
+    pod: Pod, memory: Memory, *, status: PodStatus | None, node_ip: str, recursive_read_only: bool = False
+) -> Pod:
+    """The pod with `status`, its host's address, and its deletion while it is being removed (README 7, 10).
+
+    `recursive_read_only`: the runtime can make mounts read-only all the way down.
+    """
     metadata, stopping = pod.metadata, memory.stopping
     if stopping is not None and stopping.cause is StopCause.REMOVED:
         metadata = msgspec.structs.replace(
@@ -22,7 +28,8 @@ def shown(pod: Pod, memory: Memory, *, status: PodStatus | None, node_ip: str) -
             deletion_timestamp=rfc3339(stopping.began + stopping.grace),
             deletion_grace_period_seconds=stopping.grace,
         )
-    return msgspec.structs.replace(pod, metadata=metadata, status=_with_host(pod, status, node_ip))
+    status = with_mounts(pod, _with_host(pod, status, node_ip), recursive=recursive_read_only)
+    return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 
 def _with_host(pod: Pod, status: PodStatus | None, node_ip: str) -> PodStatus:

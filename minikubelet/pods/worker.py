@@ -252,8 +252,16 @@ class PodWorker:
 
     # ---- telling ------------------------------------------------------------------
     def _publish(self, status: PodStatus | None) -> None:
-        services = self._services
-        services.live.put(shown(self.pod, self.memory, status=status, node_ip=services.node.node_ip))
+        node = self._services.node
+        handler = node.runtime_classes.get(self.pod.spec.runtime_class_name or "", "")
+        pod = shown(
+            self.pod,
+            self.memory,
+            status=status,
+            node_ip=node.node_ip,
+            recursive_read_only=handler in node.recursive_read_only,
+        )
+        self._services.live.put(pod)
 
     def _save(self) -> None:
         memory = msgspec.structs.replace(self.memory, in_flight=frozenset())

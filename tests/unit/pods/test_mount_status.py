@@ -1,0 +1,60 @@
+"""What a container's status says of its mounts (MT-3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from minikubelet.api.status import ContainerStatus, PodStatus
+from minikubelet.pods.mount_status import with_mounts
+from tests.unit.runtime.build import container, pod
+
+
+def mounts(*given: dict[str, Any], recursive: bool = False) -> list[Any]:
+    of = container(volumeMounts=[{"name": "v", "mountPath": f"/{number}", **it} for number, it in enumerate(given)])
+    status = PodStatus(phase="Running", container_statuses=(ContainerStatus(name="main"),))
+    (found,) = with_mounts(pod(of), status, recursive=recursive).container_statuses
+    return list(msgspec.to_builtins(found)["volumeMounts"])
+
+
+@pytest.mark.parametrize(
+    ("mount", "recursive", "expected"),
+    [
+        ({}, True, {}),
+        ({"readOnly": True}, True, {"readOnly": True, "recursiveReadOnly": "Disabled"}),
+        (
+            {"readOnly": True, "recursiveReadOnly": "Disabled"},
+            True,
+            {"readOnly": True, "recursiveReadOnly": "Disabled"},
+        ),
+        (
+            {"readOnly": True, "recursiveReadOnly": "IfPossible"},
+            True,
+            {"readOnly": True, "recursiveReadOnly": "Enabled"},
+        ),
+        (
+            {"readOnly": True, "recursiveReadOnly": "IfPossible"},
+            False,
+            {"readOnly": True, "recursiveReadOnly": "Disabled"},
+        ),
+        ({"readOnly": True, "recursiveReadOnly": "Enabled"}, True, {"readOnly": True, "recursiveReadOnly": "Enabled"}),
+    ],
+)
+def test_mt_3_how_far_down_a_mount_is_read_only(
+    mount: dict[str, Any], expected: dict[str, Any], *, recursive: bool
+) -> None:
+    assert mounts(mount, recursive=recursive) == [{"name": "v", "mountPath": "/0", **expected}]
+
+
+def test_every_container_shows_its_own_mounts_and_one_without_shows_none() -> None:
+    side = container("side", restartPolicy="Always", volumeMounts=[{"name": "v", "mountPath": "/s"}])
+    status = PodStatus(
+        phase="Running",
+        init_container_statuses=(ContainerStatus(name="side"),),
+        container_statuses=(ContainerStatus(name="main"),),
+    )
+    found = with_mounts(pod(init=(side,)), status, recursive=False)
+    assert [it.mount_path for it in found.init_container_statuses[0].volume_mounts] == ["/s"]
+    assert found.container_statuses == status.container_statuses
