@@ -1,4 +1,4 @@
-"""What a container's status says of its mounts: as its manifest has them, and how far down they are read-only (MT-3)."""
+"""What a container's status says of its mounts: the manifest's, and how far down each is read-only (MT-3)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ def with_mounts(pod: Pod, status: PodStatus, *, recursive: bool) -> PodStatus:
     if not containers:
         return status
 
+    mounts = {name: _mounts(container, recursive=recursive) for name, container in containers.items()}
+
     def completed(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
-        return tuple(
-            replace(it, volume_mounts=_mounts(containers[it.name], recursive=recursive))
-            if it.name in containers
-            else it
-            for it in statuses
-        )
+        return tuple(replace(it, volume_mounts=mounts.get(it.name, ())) for it in statuses)
 
     return replace(
         status,
