@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from minikubelet.api.pod import Pod
-from minikubelet.api.qos import BEST_EFFORT, BURSTABLE, qos_class
+from minikubelet.api.qos import BEST_EFFORT, BURSTABLE
 from minikubelet.pods.cgroups.systemd import Slices
 from minikubelet.pods.cgroups.tree import CgroupTree
 from minikubelet.runtime.mapping import NodeContext, cgroup_parent
@@ -20,6 +20,7 @@ from minikubelet.runtime.mapping.cgroup import (
     qos_limits,
     root_cgroup,
     root_limits,
+    weight_in_class,
 )
 
 log = structlog.get_logger(__name__)
@@ -76,7 +77,7 @@ class PodCgroups:
     def __init__(self, node: NodeContext, driver: _Driver) -> None:
         self._node = node
         self._driver = driver
-        self._active: dict[str, Pod] = {}  # by uid
+        self._weights: dict[str, int] = {}  # of active pods, by uid
         self._lock = asyncio.Lock()
         self._roots_made = False
         self._burstable: CgroupLimits | None = None
@@ -90,11 +91,11 @@ class PodCgroups:
 
     def adopt(self, pod: Pod) -> None:
         """The pod has its cgroup since before the daemon began."""
-        self._active[pod.metadata.uid] = pod
+        self._weights[pod.metadata.uid] = weight_in_class(pod)
 
     async def make(self, pod: Pod) -> None:
         """Make the pod's cgroup with its limits, unless it is there (CG-7). Raises CgroupError."""
-        self._active[pod.metadata.uid] = pod
+        self._weights[pod.metadata.uid] = weight_in_class(pod)
         path = cgroup_parent(pod, self._node)
         try:
             await self._make_roots()
@@ -106,7 +107,7 @@ class PodCgroups:
     async def remove(self, pod: Pod) -> None:
         """Remove the pod's cgroup, and kill what is left in it. What keeps it from going is told."""
         path = cgroup_parent(pod, self._node)
-        self._active.pop(pod.metadata.uid, None)
+        self._weights.pop(pod.metadata.uid, None)
         try:
             await self._driver.remove(path)
             await self._balance()
@@ -118,14 +119,13 @@ class PodCgroups:
             if self._roots_made:
                 return
             await self._driver.make(root_cgroup(self._node), root_limits(self._node))
-            await self._driver.make(qos_cgroup(BEST_EFFORT, self._node), qos_limits([]))
+            await self._driver.make(qos_cgroup(BEST_EFFORT, self._node), qos_limits(0))
             self._roots_made = True
 
     async def _balance(self) -> None:
         """Weigh the Burstable pods together by what they ask for (CG-5)."""
         async with self._lock:
-            pods = [pod for pod in self._active.values() if qos_class(pod.spec) == BURSTABLE]
-            limits = qos_limits(pods)
+            limits = qos_limits(sum(self._weights.values()))
             if limits != self._burstable:
                 await self._driver.make(qos_cgroup(BURSTABLE, self._node), limits)
                 self._burstable = limits

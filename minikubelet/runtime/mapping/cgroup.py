@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -58,9 +58,15 @@ def root_limits(node: NodeContext) -> CgroupLimits:
     return CgroupLimits(cpu_shares=shares(milli_cpu(for_pods)), memory=whole_bytes(for_pods) or None)
 
 
-def qos_limits(pods: Iterable[Pod]) -> CgroupLimits:
-    """CG-5: of a class's pods together; none are asked about for BestEffort."""
-    total = sum(milli_cpu(effective_requests(pod.spec, overhead=True)) for pod in pods)
+def weight_in_class(pod: Pod) -> int:
+    """What a pod adds to the weight of its class, in thousandths of a core (CG-5); only Burstable ones add any."""
+    if qos_class(pod.spec) != BURSTABLE:
+        return 0
+    return milli_cpu(effective_requests(pod.spec, overhead=True))
+
+
+def qos_limits(total: int) -> CgroupLimits:
+    """CG-5: of a class's pods together, which weigh `total`; 0 for BestEffort."""
     return CgroupLimits(cpu_shares=shares(total))
 
 

@@ -16,6 +16,7 @@ from minikubelet.runtime.mapping.cgroup import (
     qos_limits,
     root_cgroup,
     root_limits,
+    weight_in_class,
 )
 from tests.unit.runtime.build import NODE, container, node, pod
 
@@ -96,8 +97,10 @@ def test_cg_4_all_pods_together_have_what_the_node_does_not_keep() -> None:
 
 def test_cg_5_burstable_pods_together_weigh_what_they_ask_for() -> None:
     of = pod(container(requests={"cpu": "250m"}), overhead={"cpu": "250m"})
-    assert qos_limits([of, of]) == CgroupLimits(cpu_shares=1024)
-    assert qos_limits([]) == CgroupLimits(cpu_shares=2)
+    assert weight_in_class(of) == 500
+    assert weight_in_class(pod(container(requests=FULL, limits=FULL))) == weight_in_class(pod()) == 0
+    assert qos_limits(1000) == CgroupLimits(cpu_shares=1024)
+    assert qos_limits(0) == CgroupLimits(cpu_shares=2)
 
 
 @pytest.mark.parametrize(
