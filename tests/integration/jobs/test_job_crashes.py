@@ -1,6 +1,6 @@
 """The daemon is killed again and again while Jobs run on a real containerd: nothing is lost, nothing counted twice.
 
-JOBS 12 and row 41 of its test table. `MINIKUBELET_KILLS` says how often to kill (30 without it).
+JOBS 12 and row 41 of its test table. `MINIKUBELET_KILLS` says how often to kill (12 without it).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.node import PrivateNode
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(3000)]
 
-KILLS = int(os.environ.get("MINIKUBELET_KILLS", "30"))
+KILLS = int(os.environ.get("MINIKUBELET_KILLS", "12"))
 COMPLETIONS = 30
 #: One in five fails once; the folder it shares with the others remembers that.
 WORK = """
