@@ -156,6 +156,7 @@ def probe_request(r: Run) -> None:
         )
     )
     r.until_ready()
+    r.until("the request is written down", lambda: b"\r\n\r\n" in (r.dir / "request").read_bytes())
     request = (r.dir / "request").read_bytes().decode().split("\r\n\r\n")[0].split("\r\n")
     r.check(request[0] == "GET /a?b=c HTTP/1.1", f"the first line is {request[0]}")
     for line in (
