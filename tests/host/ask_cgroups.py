@@ -89,6 +89,11 @@ def comes_to(name: str, *phases: str) -> Json:
     return found
 
 
+def printed(name: str) -> str:
+    (log,) = Path("/var/log/pods").glob(f"*_{name}_*/main/0.log")
+    return log.read_text()
+
+
 def container_id(pod: Json) -> str:
     return str(pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://"))
 
@@ -117,7 +122,6 @@ def ask() -> Json:
     put("greedy", containers=[container(GREEDY, resources={"limits": {"memory": "32Mi"}})])
     running = {name: comes_to(name, "Running") for name in PODS}
     ended = comes_to("greedy", "Failed", "Succeeded")
-    (log,) = Path("/var/log/pods").glob("*_besteffort_*/main/0.log")
     scope = f"cri-containerd-{container_id(running['guaranteed'])}.scope"
     answer = {
         "v1": (CGROUPS / "memory").is_dir(),
@@ -127,7 +131,8 @@ def ask() -> Json:
         "container": limits(FOLDERS["guaranteed"] / scope, "memory.oom.group", "memory.swap.max"),
         "qos": {name: pod["status"]["qosClass"] for name, pod in running.items()},
         "greedy": ended["status"]["containerStatuses"][0]["state"]["terminated"],
-        "oom_score_adj": log.read_text().split()[-1],
+        "greedyPrinted": printed("greedy"),
+        "oom_score_adj": printed("besteffort").split()[-1],
     }
     run("systemctl", "daemon-reload")
     answer["limitsAfterReload"] = all_limits()

@@ -102,7 +102,9 @@ def test_lr_5_and_lr_6_the_container_itself(answer: dict[str, Any]) -> None:
 
 
 def test_lr_6_a_child_that_takes_too_much_takes_the_whole_container_with_it(answer: dict[str, Any]) -> None:
-    assert (answer["greedy"]["exitCode"], answer["greedy"]["reason"]) == (137, "OOMKilled")
+    # Whether the reason is OOMKilled depends on whether containerd hears of the event before the exit.
+    assert answer["greedy"]["exitCode"] == 137
+    assert "survived" not in answer["greedyPrinted"]
 
 
 def test_lr_8_the_kernel_is_told_whom_to_kill_first(answer: dict[str, Any]) -> None:
