@@ -74,11 +74,12 @@ class Run(Sight):
         self.dropped_at = uptime()
 
     def remove(self, *, file: str | None = None) -> float:
-        """Remove all manifests of this scenario, or one."""
+        """Remove all manifests of this scenario, or one; when that was begun."""
+        began = uptime()
         for path in [self._file(file)] if file else list(self._files):
             path.unlink(missing_ok=True)
             self._files.discard(path)
-        return uptime()
+        return began
 
     def _file(self, file: str | None) -> pathlib.Path:
         return self.agent.manifests / (file or f"{self.name}.yaml")
