@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 
 from tests.conformance.harness.run import Run
 from tests.conformance.harness.suite import suite
@@ -30,7 +30,7 @@ def readiness_after_its_delay(r: Run) -> None:
         r.cstatus("main", status)["state"]["running"]["startedAt"],
         r.condition("Ready", status)["lastTransitionTime"],
     )
-    began, ready = (datetime.datetime.fromisoformat(moment) for moment in moments)
+    began, ready = (dt.datetime.fromisoformat(moment) for moment in moments)
     # Both in whole seconds; a kubelet may be up to 1 s early.
     r.check((ready - began).total_seconds() >= 3, f"not ready before its delay: {moments}")
 
