@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import Any
 
+from tests.support.printed import printed_lines
 from tests.support.site import Site
-
-_LINE = re.compile(r"^\S+ (?:stdout|stderr) [FP] ?")
 
 
 class Folder:
@@ -27,9 +25,7 @@ class Folder:
 
     def printed(self, container: str = "main", *, pod: str = "web") -> list[str]:
         """The lines of all instances of a container, in their order."""
-        logs = self.site.node.logs.glob(f"*_{pod}_*/{container}/*.log")
-        lines = [line for log in sorted(logs) for line in log.read_text(errors="replace").splitlines()]
-        return [_LINE.sub("", line) for line in lines]
+        return printed_lines(self.site.node.logs.glob(f"*_{pod}_*/{container}/*.log"))
 
     async def prints(self, wanted: str, container: str = "main", *, within: float = 30) -> None:
         async def is_there() -> bool:
@@ -85,7 +81,9 @@ def secret(name: str, **data: str) -> str:
 
 
 def pod(script: str, fields: str = "", spec: str = "", *, restart: str = "Never") -> str:
-    """`fields` of its container `main` and of its `spec`, as YAML without indentation."""
+    """`fields` of its container `main` and of its `spec`, as YAML without indentation. What the script complains of
+    stands between what it prints.
+    """
     indented = [
         "\n".join(f"{blanks}{line}" for line in text.splitlines()) for text, blanks in ((fields, "    "), (spec, "  "))
     ]
@@ -101,7 +99,7 @@ spec:
   containers:
   - name: main
     image: busybox:1.36
-    command: [sh, -c, {json.dumps(script)}]
+    command: [sh, -c, {json.dumps("exec 2>&1; " + script)}]
 {indented[0]}
 {indented[1]}
 """

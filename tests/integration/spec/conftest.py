@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +14,8 @@ import pytest
 
 from tests.support.images import BUSYBOX, PAUSE, Image
 from tests.support.node import PrivateNode
+from tests.support.printed import printed_lines
 
-_LINE = re.compile(r"^\S+ (?:stdout|stderr) [FP] ?")
 _NUMBERS = itertools.count()
 #: Runs as a user that has no number in the image.
 NAMED = Image(names=("docker.io/library/named:1",), user="app")
@@ -73,9 +72,7 @@ class Lab:
         self.until(f"{name} is gone", lambda: not self.pod(name))
 
     def printed(self, name: str, container: str = "main") -> str:
-        logs = sorted(self.node.logs.glob(f"*_{name}_*/{container}/*.log"))
-        lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
-        return "\n".join(_LINE.sub("", line) for line in lines)
+        return "\n".join(printed_lines(self.node.logs.glob(f"*_{name}_*/{container}/*.log")))
 
     def says(self, script: str, *, metadata: dict[str, Any] | None = None, **fields: Any) -> str:
         """What a container prints that runs a script to its end. `fields` are the container's; `spec` is the pod's."""
