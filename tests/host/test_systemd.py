@@ -83,6 +83,19 @@ def test_a_hung_daemon_is_replaced_by_the_watchdog(installed: Host) -> None:
     installed.shell("systemctl restart minikubelet")
 
 
+def test_an_invalid_configuration_leaves_the_unit_failed_with_the_reason(installed: Host) -> None:
+    config = "/etc/minikubelet/config.yaml"
+    installed.shell(
+        f"cp {config} /root/config.kept; echo 'maxPodz: 7' >>{config}; systemctl restart minikubelet || true"
+    )
+    installed.until(
+        "it gives up", lambda: installed.run("systemctl", "is-failed", "minikubelet", check=False) == "failed"
+    )
+    assert installed.run("systemctl", "show", "-P", "ExecMainStatus", "minikubelet") == "78"
+    assert "maxPodz" in installed.run("journalctl", "-u", "minikubelet", "-n", "20", "--no-pager")
+    installed.shell(f"mv /root/config.kept {config}; systemctl start minikubelet")
+
+
 def test_stopping_the_service_leaves_pods_running_and_starting_it_takes_them_up(installed: Host) -> None:
     installed.drop(story("kept"))
     before = installed.until_running("kept")
