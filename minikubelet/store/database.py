@@ -28,6 +28,9 @@ from minikubelet.store.schema import migrate
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+#: Seconds until what a failing disk has refused is written again, if nothing else is to be written before.
+_RETRY = 5.0
+
 
 class StoredPod(msgspec.Struct, frozen=True):
     uid: str
@@ -39,9 +42,10 @@ class StoredPod(msgspec.Struct, frozen=True):
 class Store:
     """Use `open_store`. All methods are for the event loop's thread."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, *, path: Path) -> None:
         self._connection = connection
         self._thread = thread
+        self._path = path
         self._queue: dict[str, StoredPod | None] = {}  # by uid; None: delete
         self._wake = asyncio.Event()
         #: For what must survive a power cut.
@@ -63,25 +67,31 @@ class Store:
         self._queue[uid] = None
         self._wake.set()
 
-    async def flush(self) -> None:
-        """Write what is queued. What a failing disk refuses is tried again with the next write."""
+    async def flush(self) -> bool:
+        """Write what is queued. False: the disk failed, everything is queued still."""
         queue, self._queue = self._queue, {}
         if not queue:
-            return
+            return True
         try:
             await self._call(lambda: self._write(queue))
         except sqlite3.Error as error:
             self._queue = {**queue, **self._queue}
             log.warning(
-                "state could not be written; pods go on, a restart may lose their latest state", error=str(error)
+                "state could not be written; pods go on, a restart may lose their latest state",
+                file=str(self._path),
+                error=str(error),
             )
+            return False
+        return True
 
     async def write_forever(self) -> None:
         """Write as things change, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await self.flush()
+            if not await self.flush():
+                await asyncio.sleep(_RETRY)
+                self._wake.set()
 
     def _write(self, queue: dict[str, StoredPod | None]) -> None:
         with self._connection:
@@ -151,7 +161,7 @@ async def open_store(path: Path) -> AsyncIterator[Store]:
     loop = asyncio.get_running_loop()
     try:
         connection = await loop.run_in_executor(thread, _open, path)
-        store = Store(connection, thread)
+        store = Store(connection, thread, path=path)
         try:
             async with asyncio.TaskGroup() as tasks:
                 writer = tasks.create_task(store.write_forever(), name="store writer")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from minikubelet.store import database
 from minikubelet.store.database import StoredPod, open_store
 from minikubelet.store.schema import VERSION, SchemaTooNewError
 
@@ -97,3 +99,26 @@ async def test_a_disk_that_fails_loses_nothing_that_is_queued(path: Path, monkey
         store.save_pod(stored("b"))
         await store.flush()
         assert {p.uid for p in await store.load_pods()} == {"a", "b"}
+
+
+async def test_what_a_failing_disk_refused_is_written_without_another_change(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = asyncio.Event()
+    async with open_store(path) as store:
+        working, loop = store._write, asyncio.get_running_loop()
+
+        def once_full(queue: dict[str, StoredPod | None]) -> None:
+            monkeypatch.setattr(store, "_write", then)
+            raise sqlite3.OperationalError("database or disk is full")
+
+        def then(queue: dict[str, StoredPod | None]) -> None:
+            working(queue)
+            loop.call_soon_threadsafe(written.set)
+
+        monkeypatch.setattr(database, "_RETRY", 0.01)
+        monkeypatch.setattr(store, "_write", once_full)
+        store.save_pod(stored("a"))
+        async with asyncio.timeout(30):
+            await written.wait()
+        assert [p.uid for p in await store.load_pods()] == ["a"]
