@@ -12,8 +12,11 @@ from minikubelet import logs
 from minikubelet.config import ConfigError, load
 
 DEFAULT_CONFIG = Path("/etc/minikubelet/config.yaml")
-#: EX_CONFIG of sysexits.h: the unit does not start it again until somebody has mended the file.
-_EXIT_CONFIG = 78
+
+
+class _UnusableConfig(click.ClickException):
+    #: EX_CONFIG of sysexits.h: the unit does not start it again until somebody has mended the file.
+    exit_code = 78
 
 
 def _absolute(path: Path | None) -> str | None:
@@ -54,9 +57,7 @@ def command(
     try:
         config = load(config_file, overrides=overrides)
     except ConfigError as error:
-        failure = click.ClickException("the configuration cannot be used:\n" + str(error))
-        failure.exit_code = _EXIT_CONFIG
-        raise failure from error
+        raise _UnusableConfig("the configuration cannot be used:\n" + str(error)) from error
     from minikubelet import daemon  # noqa: PLC0415  its libraries take a while, which `--help` should not
     from minikubelet.server.app import ListenError  # noqa: PLC0415  as above
 
