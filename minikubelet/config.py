@@ -92,6 +92,8 @@ class Config(_Section, frozen=True, kw_only=True):
     runtime_classes: dict[str, str] = {}
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    container_log_max_size: str | int = "10Mi"
+    container_log_max_files: int = 5
     crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
     feature_gates: dict[str, bool] = {}
     logging: Logging = Logging()
@@ -250,6 +252,10 @@ def _check(config: Config, problems: _Problems) -> None:
         "maxParallelImagePulls": lambda: _unless(
             not config.serialize_image_pulls or config.max_parallel_image_pulls in (None, 1),
             "has no meaning while serializeImagePulls is true; set that to false",
+        ),
+        "containerLogMaxSize": lambda: settings.log_size_problem(config.container_log_max_size),
+        "containerLogMaxFiles": lambda: _unless(
+            config.container_log_max_files >= 2, "has to be 2 or more: the log that is written and one before it"
         ),
         "crashLoopBackOff.maxContainerRestartPeriod": lambda: _unless(
             1 <= config.crash_loop_back_off.max_container_restart_period <= 300, "has to be from 1s to 300s"

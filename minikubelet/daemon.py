@@ -21,6 +21,7 @@ import grpc.aio
 import msgspec
 import structlog
 
+from minikubelet.api import quantity
 from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
@@ -29,6 +30,7 @@ from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.node import settings
 from minikubelet.node.admission import NeedsBook, Node, admit
+from minikubelet.node.log_rotation import LogRotation
 from minikubelet.node.offer import node_offer
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.cgroups import pod_cgroups
@@ -153,6 +155,7 @@ class Daemon:
                 tasks.create_task(source.run(self._wanted), name="watch the manifests"),
                 tasks.create_task(keep_watchdog_fed(), name="feed the watchdog"),
                 tasks.create_task(self._run_pods(), name="run pods"),
+                tasks.create_task(self._log_rotation().run(), name="rotate logs"),
                 tasks.create_task(
                     SizeWatch(Layout(config.root_dir), self._live.all).run(), name="watch volumes' sizes"
                 ),
@@ -163,6 +166,14 @@ class Daemon:
             notify("STOPPING=1")
             for task in background:
                 task.cancel()
+
+    def _log_rotation(self) -> LogRotation:
+        return LogRotation(
+            self._state,
+            self._cri.reopen_container_log,
+            max_size=quantity.whole(str(self._config.container_log_max_size)),
+            max_files=self._config.container_log_max_files,
+        )
 
     def _wanted(self, desired: Desired) -> None:
         self._reporting.desired = desired

@@ -67,6 +67,14 @@ def thresholds_problem(thresholds: Quantities) -> str | None:
     return None
 
 
+def log_size_problem(size: str | int) -> str | None:
+    try:
+        value = quantity.parse(str(size))
+    except quantity.QuantityError as error:
+        return f"{size} {error}"
+    return None if value else "0 would put every log aside again and again; -1 never does"
+
+
 def sysctls_problem(patterns: Iterable[str]) -> str | None:
     for pattern in patterns:
         name = pattern.removesuffix("*")

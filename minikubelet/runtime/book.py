@@ -80,6 +80,9 @@ class Book:
             )
         return self._observed[uid]
 
+    def containers(self) -> Iterable[Entry]:
+        return self._containers.values()
+
     def container(self, container_id: str) -> Entry | None:
         return self._containers.get(container_id)
 

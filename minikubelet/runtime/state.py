@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 
 import grpc.aio
 import msgspec
@@ -73,6 +74,14 @@ class RuntimeState:
     def uids(self) -> list[str]:
         """Of every pod of which the runtime has something of ours."""
         return self._book.uids()
+
+    def running_logs(self) -> dict[str, Path]:
+        """The log file of each running container, by the container's id."""
+        running = (it for it in self._book.containers() if it.record.state is RecordState.RUNNING)
+        return {it.record.id: Path(it.facts.log_path) for it in running if it.facts.log_path}
+
+    def has_container(self, container_id: str) -> bool:
+        return self._book.container(container_id) is not None
 
     def carried(self, uid: str) -> Pod | None:
         """The pod as its newest sandbox carries it; None if it has none, or this version cannot read it."""

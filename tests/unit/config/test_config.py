@@ -147,6 +147,18 @@ def test_values_are_read_and_typed(tmp_path: Path) -> None:
             ["1: runtimeClasses: gvisor: name the runtime's handler for it, such as runsc"],
         ),
         (
+            "containerLogMaxSize: 0",
+            ["1: containerLogMaxSize: 0 would put every log aside again and again; -1 never does"],
+        ),
+        (
+            "containerLogMaxSize: big",
+            ["1: containerLogMaxSize: big must be a quantity such as 2, 0.5, 100m, 64Mi or 1Gi"],
+        ),
+        (
+            "containerLogMaxFiles: 1",
+            ["1: containerLogMaxFiles: has to be 2 or more: the log that is written and one before it"],
+        ),
+        (
             "containerRuntimeEndpoint: tcp://1.2.3.4:1",
             [f"1: containerRuntimeEndpoint: has to be the path of containerd's socket, such as {SOCKET}"],
         ),
