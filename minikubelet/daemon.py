@@ -56,8 +56,7 @@ from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.mapping.cgroup import pod_limits
 from minikubelet.runtime.state import RuntimeState
-from minikubelet.server.app import make_app, serve
-from minikubelet.server.batch import batch_routes
+from minikubelet.serving import served
 from minikubelet.sources.desired import Desired, Remembered
 from minikubelet.sources.folder import FolderSource
 from minikubelet.store.database import Store, open_store
@@ -135,14 +134,7 @@ class Daemon:
             uid = manifest.object.metadata.uid
             remembered.append(Remembered(file=manifest.file, uid=uid, object=manifest.object))
         async with contextlib.AsyncExitStack() as stack:
-            if config.read_only_port:
-                jobs = self._jobs
-                routes = batch_routes(jobs=jobs.jobs, cronjobs=jobs.cronjobs, subscribe=jobs.subscribe)
-                app = make_app(self._reporting.parts(), routes=routes)
-                address, port = await stack.enter_async_context(
-                    serve(app, address=config.address, port=config.read_only_port)
-                )
-                log.info("listening", address=address, port=port)
+            await stack.enter_async_context(served(config, parts=self._reporting.parts(), jobs=self._jobs))
             source = FolderSource(
                 config.static_pod_path,
                 functools.partial(decode_file, node_name=config.node, sidecar_containers=config.sidecar_containers),

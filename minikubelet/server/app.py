@@ -1,8 +1,8 @@
 """The read-only HTTP server: what the daemon shows of itself, to anybody on this host.
 
-`daemon` makes the application of its `Parts` and serves it with `serve`; later rooms add routes of their own. It
+`daemon` makes the application of its `Parts` and serves it with `serve`; other rooms add routes of their own. It
 listens on loopback only and answers only requests that name a loopback host, so that no web page can read it through
-a name of its own (DNS rebinding). Errors are Kubernetes' `Status` objects.
+a name of its own (DNS rebinding). Errors are Kubernetes' `Status` objects. What acts is in `control`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from minikubelet.api.refusals import Reason, RefusedError
 from minikubelet.server.parts import Check, Parts
 
 _log = structlog.get_logger(__name__)
@@ -27,8 +28,9 @@ class ListenError(Exception):
     """The server cannot listen; the message says where and why, for people."""
 
 
-def make_app(parts: Parts, *, routes: Iterable[web.RouteDef] = ()) -> web.Application:
-    app = web.Application(middlewares=[_answer_errors, _refuse_foreign_hosts])
+def make_app(parts: Parts, *, routes: Iterable[web.RouteDef] = (), on_network: bool = True) -> web.Application:
+    """`on_network`: it can be reached over TCP, so requests have to name a loopback host."""
+    app = web.Application(middlewares=[_answer_errors, *([_refuse_foreign_hosts] if on_network else [])])
     app.add_routes(
         [
             web.get("/pods", _listing("Pod", parts.pods)),
@@ -125,10 +127,12 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         if error.status < 400:
             raise
         allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-        return _failure(error.status, _message(error, request), headers=allow)
+        return _failure(_REASONS.get(error.status, "BadRequest"), _message(error, request), error.status, headers=allow)
+    except RefusedError as refused:
+        return _failure(refused.reason, refused.message, CODES[refused.reason])
     except Exception:  # noqa: BLE001  nothing of the daemon's insides leaves it, and the next request is answered
         _log.exception("a request failed", method=request.method, path=request.path)
-        return _failure(500, "an internal error; the daemon's log has the details")
+        return _failure("InternalError", INTERNAL, 500)
 
 
 def _message(error: web.HTTPException, request: web.Request) -> str:
@@ -141,17 +145,27 @@ def _message(error: web.HTTPException, request: web.Request) -> str:
             return error.text or error.reason
 
 
-_REASONS = {403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 500: "InternalError"}
+INTERNAL = "an internal error; the daemon's log has the details"
+CODES: Mapping[Reason, int] = {
+    "BadRequest": 400,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "MethodNotAllowed": 405,
+    "AlreadyExists": 409,
+    "Conflict": 409,
+    "Invalid": 422,
+    "InternalError": 500,
+    "ServiceUnavailable": 503,
+    "Timeout": 504,
+}
+_REASONS: Mapping[int, Reason] = {code: reason for reason, code in CODES.items() if reason != "AlreadyExists"}
 
 
-def _failure(code: int, message: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": _REASONS.get(code, "BadRequest"),
-        "code": code,
-    }
-    return web.Response(body=_encode(body), status=code, headers=headers, content_type=_JSON)
+def status_body(reason: Reason | None, message: str, code: int) -> bytes:
+    """A Kubernetes `Status`; no reason: success."""
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure" if reason else "Success"}
+    return _encode({**body, "message": message, **({"reason": reason} if reason else {}), "code": code})
+
+
+def _failure(reason: Reason, message: str, code: int, *, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(body=status_body(reason, message, code), status=code, headers=headers, content_type=_JSON)

@@ -113,7 +113,8 @@ class PrivateNode:
     def cli(self, *arguments: str) -> str:
         """What the `minikubelet` command prints when it asks this node."""
         command = [str(_MINIKUBELET), *arguments]
-        environment = {**os.environ, "MINIKUBELET_SERVER": self.url}
+        control = self.base / "minikubelet" / "minikubelet.sock"
+        environment = {**os.environ, "MINIKUBELET_SERVER": self.url, "MINIKUBELET_SOCKET": str(control)}
         done = subprocess.run(
             command,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, env=environment,

@@ -1,0 +1,159 @@
+"""How the commands that act ask the running daemon: HTTP over its control socket, which root owns.
+
+By the standard library, as in `client`. Each step of an answer is handed on the moment it comes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, urlencode
+
+import click
+import msgspec
+
+from minikubelet.cli.run import DEFAULT_CONFIG
+from minikubelet.config import ConfigError, load
+
+#: The socket's name in the daemon's rootDir.
+_SOCKET = "minikubelet.sock"
+#: Seconds to connect and send. What the daemon does may take as long as it takes.
+_TIMEOUT = 10.0
+
+socket_option = click.option(
+    "--socket",
+    "socket_path",
+    envvar="MINIKUBELET_SOCKET",
+    type=click.Path(path_type=Path),
+    help="The daemon's control socket (also: the environment variable MINIKUBELET_SOCKET). "
+    f"Default: {_SOCKET} in rootDir of its configuration.",
+)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Something that was done: for people, and as `kind/name` for scripts."""
+
+    message: str = ""
+    object: str = ""
+
+
+class _Line(msgspec.Struct):
+    """A step, or the Status at the end (which has a kind)."""
+
+    kind: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    object: str = ""
+
+
+class RefusedError(click.ClickException):
+    """The daemon says no; `reason` is Kubernetes'."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(f"{reason}: {message}" if reason else message)
+        self.reason = reason
+
+
+def path_of(*parts: str, **query: object) -> str:
+    """A path of the API from its parts, with what of `query` is not None."""
+    given = {key: str(value) for key, value in query.items() if value is not None}
+    return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{urlencode(given)}" if given else "")
+
+
+def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[bytes] | Any = None) -> Iterator[Step]:
+    """Have a command carried out; yields its steps as they are done.
+
+    `body`: bytes or a file are sent as they are, anything else as JSON. Raises RefusedError when the daemon refuses it
+    or fails on the way, click.ClickException when it cannot be asked.
+    """
+    where = (socket_path or _default()).absolute()
+    connection = _Connection(where)
+    headers = {"Content-Type": "application/octet-stream"}
+    if body is not None and not isinstance(body, bytes) and not hasattr(body, "read"):
+        body, headers = msgspec.json.encode(body), {"Content-Type": "application/json"}
+    try:
+        try:
+            connection.request(method, path, body=body, headers=headers if body is not None else {})
+            if connection.sock is not None:
+                connection.sock.settimeout(None)
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise click.ClickException(_unreached(where, error)) from error
+        yield from _steps(answer, where)
+    finally:
+        connection.close()
+
+
+def tell(steps: Iterator[Step]) -> None:
+    """Print what is done as it is done."""
+    for step in steps:
+        click.echo(step.message)
+
+
+def _steps(answer: http.client.HTTPResponse, where: Path) -> Iterator[Step]:
+    try:
+        for text in answer:
+            line = msgspec.json.decode(text, type=_Line)
+            if line.kind != "Status":
+                yield Step(line.message, line.object)
+            elif line.status == "Success":
+                return
+            else:
+                raise RefusedError(line.reason, line.message)
+    except msgspec.MsgspecError as error:
+        raise click.ClickException(
+            f"what answers on {where} is not understood ({error}); is it minikubelet?"
+        ) from error
+    except (OSError, http.client.HTTPException):
+        pass
+    raise click.ClickException(
+        f"the daemon ended before it had told all (it answered on {where}); what was told up to here has been done"
+    )
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT)
+        self._path = path
+
+    def connect(self) -> None:
+        folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)
+        connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connecting.settimeout(_TIMEOUT)
+            connecting.connect(f"/proc/self/fd/{folder}/{self._path.name}")  # a path may be longer than an address
+        except BaseException:
+            connecting.close()
+            raise
+        finally:
+            os.close(folder)
+        self.sock = connecting
+
+
+def _default() -> Path:
+    try:
+        return load(DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None).root_dir / _SOCKET
+    except ConfigError as error:
+        raise click.ClickException(f"the configuration cannot be used, so say --socket:\n{error}") from error
+
+
+def _unreached(where: Path, error: Exception) -> str:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return (
+                f"there is no socket {where}. Is minikubelet running (systemctl status minikubelet)? "
+                "If its rootDir is another folder, name the socket in it (--socket, MINIKUBELET_SOCKET)"
+            )
+        case PermissionError():
+            return f"{where} may not be used by this user: run this as root"
+        case ConnectionRefusedError():
+            return f"minikubelet is not running: nobody listens on {where} (systemctl status minikubelet)"
+        case TimeoutError():
+            return f"minikubelet does not answer on {where}"
+        case _:
+            return f"minikubelet ended before it had answered on {where}: {error}; it is not known what was done"
