@@ -1,7 +1,7 @@
 """Load an image archive into containerd without `ctr` and without a registry (CD 9).
 
-The blobs go to containerd's content store under a lease, then the images are named. `archive_contents` reads the file;
-`images.ImageService.import_archive` is the way in.
+The blobs go to containerd's content store under a lease, then the images are named. `archive_file` reads the file,
+`archive_contents` makes sense of it; `images.ImageService.import_archive` is the way in.
 """
 
 from __future__ import annotations
@@ -9,13 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import gzip
 import secrets
-import shutil
-import tarfile
-import tempfile
-import zlib
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -24,7 +20,8 @@ import grpc
 import grpc.aio
 from google.protobuf import field_mask_pb2
 
-from minikubelet.runtime.archive_contents import ArchiveError, Blob, NamedImage, read_contents
+from minikubelet.runtime.archive_contents import Blob, NamedImage, read_contents
+from minikubelet.runtime.archive_file import PIECE, ArchiveError, Member, opened, pieces, survey
 from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import translated
 from minikubelet.runtime.pb import (
@@ -37,54 +34,44 @@ from minikubelet.runtime.pb import (
     types_pb2,
 )
 
-__all__ = ["ArchiveError", "import_archive"]
+__all__ = ["BROUGHT", "ArchiveError", "NamedImage", "import_archive"]
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 WriteCall: TypeAlias = "grpc.aio.StreamStreamCall[content_pb2.WriteContentRequest, content_pb2.WriteContentResponse]"
 
-#: Bytes per message; must stay well below the daemon's limit of 16 MiB.
-_CHUNK = 1 << 20
+#: The label of image records that minikubelet brought: only such images are ever removed unasked (GC-4).
+BROUGHT = "minikubelet/brought"
 #: Seconds for a call that only touches metadata.
 _SHORT = 30
 
 
-async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[str]:
-    """Load an archive and return the names of its images. Raises ArchiveError or ContainerRuntimeError.
+async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedImage]:
+    """Load an archive and return the images that it names. Raises ArchiveError or ContainerRuntimeError.
 
-    Loading the same archive again is harmless. The images are there for CRI a few milliseconds later.
+    Nothing is written before all of the file was read and found whole; of what is there already nothing is written
+    again. The images are there for CRI a few milliseconds later.
     """
-    with contextlib.ExitStack() as opened:
+    with contextlib.ExitStack() as stack:
+        file = await asyncio.to_thread(stack.enter_context, opened(path))
         try:
-            tar = await asyncio.to_thread(_open, path, opened)
-            contents = await asyncio.to_thread(read_contents, tar)
-        except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-            raise ArchiveError(f"{path}: cannot be read as a tar archive: {error}") from error
-        except (KeyError, ValueError, TypeError) as error:
-            raise ArchiveError(f"{path}: damaged: {error!r}") from error
+            contents = read_contents(await _surveyed(file))
+            with translated():
+                async with _lease(channel) as metadata:
+                    await _put(content_pb2_grpc.ContentStub(channel), file, contents.blobs, metadata)
+                    for image in contents.images:
+                        await _name(channel, image, metadata)
         except ArchiveError as error:
             raise ArchiveError(f"{path}: {error}") from error
-        with translated():
-            async with _lease(channel) as metadata:
-                store = content_pb2_grpc.ContentStub(channel)
-                for blob in contents.blobs:
-                    await _put(store, tar, blob, metadata)
-                for image in contents.images:
-                    await _name(channel, image, metadata)
-    return [image.name for image in contents.images]
+    return list(contents.images)
 
 
-def _open(path: Path, opened: contextlib.ExitStack) -> tarfile.TarFile:
-    """Open the archive; a gzipped one is unpacked first, because its members are read out of order."""
-    source = opened.enter_context(path.open("rb"))
-    packed = source.read(2) == b"\x1f\x8b"
-    source.seek(0)
-    plain: IO[bytes] = source
-    if packed:
-        plain = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # the stack closes it
-        with gzip.open(source) as unpacked:
-            shutil.copyfileobj(unpacked, plain, _CHUNK)
-        plain.seek(0)
-    return opened.enter_context(tarfile.open(fileobj=plain, mode="r:"))
+async def _surveyed(file: IO[bytes]) -> Mapping[str, Member]:
+    """What is in the file. A cancellation ends the reading soon, or it would hold up the daemon's end."""
+    cancelled = threading.Event()
+    try:
+        return await asyncio.to_thread(survey, file, cancelled=cancelled.is_set)
+    finally:
+        cancelled.set()
 
 
 @asynccontextmanager
@@ -103,48 +90,80 @@ async def _lease(channel: grpc.aio.Channel) -> AsyncIterator[Metadata]:
             await leases.Delete(leases_pb2.DeleteRequest(id=lease), metadata=NAMESPACE, timeout=_SHORT)
 
 
-async def _put(store: content_pb2_grpc.ContentAsyncStub, tar: tarfile.TarFile, blob: Blob, metadata: Metadata) -> None:
-    """Write one blob, or only its labels if it is there already."""
-    info = content_pb2.Info(digest=blob.digest, labels=blob.labels)
+async def _put(
+    store: content_pb2_grpc.ContentAsyncStub, file: IO[bytes], blobs: Sequence[Blob], metadata: Metadata
+) -> None:
+    """Write the blobs that are missing, and set the labels of the others."""
+    there = {blob.digest: await _has(store, blob, metadata) for blob in blobs}
+    streamed = {blob.member: blob for blob in blobs if blob.data is None and not there[blob.digest]}
+    if streamed:
+        source = pieces(file, streamed.keys())
+        while (first := await asyncio.to_thread(next, source, None)) is not None:
+            await _write(store, streamed[first[0]], _rest(first[1], source), metadata)
+    for blob in blobs:  # manifests come after what they refer to
+        missing = None if there[blob.digest] else blob.data
+        if missing is not None and await _write(store, blob, _at_once(missing), metadata):
+            continue
+        if blob.labels:
+            info = content_pb2.Info(digest=blob.digest, labels=blob.labels)
+            mask = field_mask_pb2.FieldMask(paths=[f"labels.{key}" for key in blob.labels])
+            update = content_pb2.UpdateRequest(info=info, update_mask=mask)
+            await store.Update(update, metadata=metadata, timeout=_SHORT)
+
+
+async def _has(store: content_pb2_grpc.ContentAsyncStub, blob: Blob, metadata: Metadata) -> bool:
     try:
         await store.Info(content_pb2.InfoRequest(digest=blob.digest), metadata=metadata, timeout=_SHORT)
     except grpc.aio.AioRpcError as error:
         if error.code() is not grpc.StatusCode.NOT_FOUND:
             raise
-        if await _write(store, tar, blob, metadata):
-            return
-    if blob.labels:
-        mask = field_mask_pb2.FieldMask(paths=[f"labels.{key}" for key in blob.labels])
-        await store.Update(content_pb2.UpdateRequest(info=info, update_mask=mask), metadata=metadata, timeout=_SHORT)
+        return False
+    return True
+
+
+async def _rest(piece: bytes, source: Iterator[tuple[str, bytes]]) -> AsyncIterator[bytes]:
+    """One member's pieces, of which the first is at hand already."""
+    while piece:
+        yield piece
+        _, piece = await asyncio.to_thread(next, source, ("", b""))
+
+
+async def _at_once(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), PIECE):
+        yield data[start : start + PIECE]
 
 
 async def _write(
-    store: content_pb2_grpc.ContentAsyncStub, tar: tarfile.TarFile, blob: Blob, metadata: Metadata
+    store: content_pb2_grpc.ContentAsyncStub, blob: Blob, content: AsyncIterator[bytes], metadata: Metadata
 ) -> bool:
-    """Stream one blob in. False: it appeared meanwhile. A wrong one raises ArchiveError and leaves nothing behind."""
-    ref = f"minikubelet-{blob.digest}"
+    """Stream one blob in. Takes all of `content`. False: somebody else has brought it meanwhile."""
+    # A name of its own for each try: what an earlier one has left must not be gone on with.
+    ref = f"minikubelet-{secrets.token_hex(8)}-{blob.digest}"
     request = content_pb2.WriteContentRequest
     call = store.Write(metadata=metadata)
     try:
-        answer = await _exchange(call, request(action=content_pb2.STAT, ref=ref, total=blob.size, expected=blob.digest))
-        offset = answer.offset
-        while offset < blob.size:
-            data = await asyncio.to_thread(_read, tar, blob, offset)
+        await _exchange(call, request(action=content_pb2.STAT, ref=ref, total=blob.size, expected=blob.digest))
+        offset = 0
+        async for data in content:
             offset = (await _exchange(call, request(action=content_pb2.WRITE, offset=offset, data=data))).offset
         commit = request(
             action=content_pb2.COMMIT, total=blob.size, expected=blob.digest, offset=offset, labels=blob.labels
         )
         await _exchange(call, commit)
         await call.done_writing()
-    except (ArchiveError, grpc.aio.AioRpcError) as error:
+    except grpc.aio.AioRpcError as error:
         call.cancel()
-        if isinstance(error, grpc.aio.AioRpcError) and error.code() is grpc.StatusCode.ALREADY_EXISTS:
+        if error.code() is grpc.StatusCode.ALREADY_EXISTS:
+            async for _ in content:
+                pass
             return False
-        # What was written so far would otherwise stay, and spoil the next try.
         with contextlib.suppress(grpc.aio.AioRpcError):
             await store.Abort(content_pb2.AbortRequest(ref=ref), metadata=metadata, timeout=_SHORT)
-        if isinstance(error, grpc.aio.AioRpcError) and error.code() is grpc.StatusCode.FAILED_PRECONDITION:
-            raise ArchiveError(f"blob {blob.digest} is damaged: {error.details()}") from error
+        if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # it was whole a moment ago
+            raise ArchiveError("was changed while it was read") from error
+        raise
+    except BaseException:
+        call.cancel()  # the lease takes with it what was written
         raise
     return True
 
@@ -161,29 +180,17 @@ async def _exchange(call: WriteCall, request: content_pb2.WriteContentRequest) -
     )
 
 
-def _read(tar: tarfile.TarFile, blob: Blob, offset: int) -> bytes:
-    """The next piece of a blob. Raises ArchiveError if there is none although its size says so."""
-    if blob.data is not None:
-        return blob.data[offset : offset + _CHUNK]
-    source = tar.extractfile(blob.member)
-    if source is None:
-        raise ArchiveError(f"{blob.member} is not a file")
-    source.seek(offset)
-    if data := source.read(_CHUNK):
-        return data
-    raise ArchiveError(f"blob {blob.digest} is {offset} bytes long, not {blob.size}")
-
-
 async def _name(channel: grpc.aio.Channel, image: NamedImage, metadata: Metadata) -> None:
-    """Point an image record at its manifest. The label makes CRI take it in at once."""
+    """Point an image record at its manifest. One label makes CRI take it in at once, the other says who brought it."""
     images = images_pb2_grpc.ImagesStub(channel)
     target = types_pb2.Descriptor(media_type=image.media_type, digest=image.digest, size=image.size)
-    record = images_pb2.Image(name=image.name, target=target, labels={"io.cri-containerd.image": "managed"})
+    labels = {"io.cri-containerd.image": "managed", BROUGHT: "imported"}
+    record = images_pb2.Image(name=image.name, target=target, labels=labels)
     try:
         await images.Create(images_pb2.CreateImageRequest(image=record), metadata=metadata, timeout=_SHORT)
     except grpc.aio.AioRpcError as error:
         if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
             raise
-        mask = field_mask_pb2.FieldMask(paths=["target", "labels"])
+        mask = field_mask_pb2.FieldMask(paths=["target", *(f"labels.{key}" for key in labels)])
         update = images_pb2.UpdateImageRequest(image=record, update_mask=mask)
         await images.Update(update, metadata=metadata, timeout=_SHORT)

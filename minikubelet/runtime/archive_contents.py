@@ -1,30 +1,28 @@
-"""What an image archive holds: blobs to write, names to give. Reads OCI layouts and what `docker save` writes.
+"""What an image archive holds: blobs to write, names to give. Understands OCI layouts and what `docker save` writes.
 
-`archive.import_archive` is the only caller. Pure reading: nothing here knows gRPC.
+Pure: `archive_file.survey` has read the file, `archive.import_archive` writes what comes out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tarfile
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from minikubelet.api import image_name
+from minikubelet.runtime.archive_file import GZIP, ZSTD, ArchiveError, Member
 
-_CHUNK = 1 << 20
 _REF = "containerd.io/gc.ref.content"
 _DOCKER = "application/vnd.docker"
 _INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", f"{_DOCKER}.distribution.manifest.list.v2+json")
 _NAME_KEY = "io.containerd.image.name"
 _REF_KEY = "org.opencontainers.image.ref.name"
+_MOST_LINKS = 8
 
-
-class ArchiveError(Exception):
-    """The file is not an image archive, or not a whole one. The text says what is wrong with it."""
+T = TypeVar("T")
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +36,7 @@ class Blob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedImage(msgspec.Struct, frozen=True, kw_only=True):
+    #: In full, as containerd knows it.
     name: str
     media_type: str
     digest: str
@@ -51,25 +50,61 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[NamedImage, ...]
 
 
-def read_contents(tar: tarfile.TarFile) -> Contents:
-    """What an archive holds. Blocking. Raises ArchiveError."""
-    members = {member.name.removeprefix("./"): member for member in tar.getmembers()}
+class _Descriptor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    media_type: str
+    digest: str
+    size: int
+    annotations: dict[str, str] | None = None
+
+
+class _Index(msgspec.Struct, frozen=True, kw_only=True):
+    manifests: tuple[_Descriptor, ...]
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    config: _Descriptor
+    layers: tuple[_Descriptor, ...]
+
+
+class _Saved(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """An image in `manifest.json`."""
+
+    config: str
+    layers: tuple[str, ...]
+    repo_tags: tuple[str, ...] | None = None
+
+
+class _RootFs(msgspec.Struct, frozen=True, kw_only=True):
+    diff_ids: tuple[str, ...] = ()
+
+
+class _Config(msgspec.Struct, frozen=True, kw_only=True):
+    rootfs: _RootFs = _RootFs()
+
+
+def read_contents(members: Mapping[str, Member]) -> Contents:
+    """What an archive with these members holds. Raises ArchiveError."""
+    unnamed: ArchiveError | None = None
     if "index.json" in members:
-        return _read_oci(tar, members)
+        contents = _read_oci(members)
+        if contents.images:
+            return contents
+        unnamed = ArchiveError(f"no image in it has a name (annotation {_NAME_KEY} in index.json)")
     if "manifest.json" in members:
-        return _read_docker(tar, members)
-    raise ArchiveError("neither an OCI layout (index.json) nor a docker archive (manifest.json)")
+        contents = _read_docker(members)
+        if contents.images:
+            return contents
+        unnamed = unnamed or ArchiveError("no image in it has a name (RepoTags in manifest.json)")
+    raise unnamed or ArchiveError("is neither an OCI layout (index.json) nor a docker archive (manifest.json)")
 
 
-def _read_oci(tar: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Contents:
+def _read_oci(members: Mapping[str, Member]) -> Contents:
     blobs: dict[str, Blob] = {}
     images = []
-    for entry in _load(tar, "index.json")["manifests"]:
-        _collect_oci(tar, members, entry, blobs)
-        if name := _annotated_name(entry.get("annotations") or {}):
-            images.append(_named(name, entry))
-    if not images:
-        raise ArchiveError(f"no image in it has a name (annotation {_NAME_KEY} in index.json)")
+    for entry in _load(members, "index.json", _Index).manifests:
+        _collect_oci(members, entry, blobs)
+        if name := _annotated_name(entry.annotations or {}):
+            images.append(_named(name, media_type=entry.media_type, digest=entry.digest, size=entry.size))
     return Contents(blobs=tuple(blobs.values()), images=tuple(images))
 
 
@@ -79,59 +114,64 @@ def _annotated_name(annotations: Mapping[str, str]) -> str:
     return annotations.get(_NAME_KEY) or (reference if "/" in reference or ":" in reference else "")
 
 
-def _named(name: str, descriptor: Mapping[str, Any]) -> NamedImage:
+def _named(name: str, *, media_type: str, digest: str, size: int) -> NamedImage:
     try:
         full = image_name.parse(image_name.with_default_tag(name))
     except image_name.ImageNameError as error:
         raise ArchiveError(str(error)) from error
-    return NamedImage(
-        name=str(full), media_type=descriptor["mediaType"], digest=descriptor["digest"], size=descriptor["size"]
+    return NamedImage(name=str(full), media_type=media_type, digest=digest, size=size)
+
+
+def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: dict[str, Blob]) -> None:
+    """Add the blob of a manifest or index and all it refers to; children first."""
+    name = _blob_name(descriptor)
+    member = _whole_blob(members, descriptor)
+    labels = {}
+    if descriptor.media_type in _INDEX_TYPES:
+        # Archives of one platform often carry an index that still lists the others.
+        for i, child in enumerate(_load(members, name, _Index).manifests):
+            if _blob_name(child) in members:
+                _collect_oci(members, child, blobs)
+                labels[f"{_REF}.m.{i}"] = child.digest
+        if not labels:
+            raise ArchiveError(f"index {descriptor.digest} has none of its manifests in the archive")
+    else:
+        manifest = _load(members, name, _Manifest)
+        labels[f"{_REF}.config"] = manifest.config.digest
+        labels |= {f"{_REF}.l.{i}": layer.digest for i, layer in enumerate(manifest.layers)}
+        for part in (manifest.config, *manifest.layers):
+            size = _whole_blob(members, part).size
+            blobs.setdefault(part.digest, Blob(digest=part.digest, size=size, member=_blob_name(part)))
+    blobs[descriptor.digest] = Blob(
+        digest=descriptor.digest, size=member.size, data=member.document, member=name, labels=labels
     )
 
 
-def _collect_oci(
-    tar: tarfile.TarFile,
-    members: Mapping[str, tarfile.TarInfo],
-    descriptor: Mapping[str, Any],
-    blobs: dict[str, Blob],
-) -> None:
-    """Add the blob of a manifest or index and all it refers to; children first."""
-    digest = descriptor["digest"]
-    member = "blobs/" + digest.replace(":", "/")
-    if member not in members:
-        raise ArchiveError(f"blob {digest} is missing")
-    document = _load(tar, member)
-    labels = {}
-    if descriptor["mediaType"] in _INDEX_TYPES:
-        # Archives of one platform often carry an index that still lists the others.
-        for i, child in enumerate(document["manifests"]):
-            if "blobs/" + child["digest"].replace(":", "/") in members:
-                _collect_oci(tar, members, child, blobs)
-                labels[f"{_REF}.m.{i}"] = child["digest"]
-        if not labels:
-            raise ArchiveError(f"index {digest} has none of its manifests in the archive")
-    else:
-        labels[f"{_REF}.config"] = document["config"]["digest"]
-        labels |= {f"{_REF}.l.{i}": layer["digest"] for i, layer in enumerate(document["layers"])}
-        for part in (document["config"], *document["layers"]):
-            source = "blobs/" + part["digest"].replace(":", "/")
-            if source not in members:
-                raise ArchiveError(f"blob {part['digest']} is missing")
-            blobs.setdefault(part["digest"], Blob(digest=part["digest"], size=part["size"], member=source))
-    blobs[digest] = Blob(digest=digest, size=members[member].size, member=member, labels=labels)
+def _blob_name(descriptor: _Descriptor) -> str:
+    return "blobs/" + descriptor.digest.replace(":", "/")
 
 
-def _read_docker(tar: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> Contents:
+def _whole_blob(members: Mapping[str, Member], descriptor: _Descriptor) -> Member:
+    member = members.get(_blob_name(descriptor))
+    if member is None:
+        raise ArchiveError(f"blob {descriptor.digest} is missing")
+    if member.digest != descriptor.digest or member.size != descriptor.size:
+        raise ArchiveError(f"blob {descriptor.digest} is damaged: its content is another")
+    return member
+
+
+def _read_docker(members: Mapping[str, Member]) -> Contents:
     blobs: dict[str, Blob] = {}
     images = []
-    for entry in _load(tar, "manifest.json"):
-        config = _of_member(tar, members, entry["Config"])
-        layers = [_of_member(tar, members, layer) for layer in entry["Layers"]]
+    for entry in _load(members, "manifest.json", tuple[_Saved, ...]):
+        config = _of_member(members, entry.config)
+        layers = [_of_member(members, layer) for layer in entry.layers]
+        _check_layers(members, entry)
         manifest = {
             "schemaVersion": 2,
             "mediaType": f"{_DOCKER}.distribution.manifest.v2+json",
             "config": _descriptor(f"{_DOCKER}.container.image.v1+json", config),
-            "layers": [_descriptor(_layer_type(tar, layer), layer) for layer in layers],
+            "layers": [_descriptor(_layer_type(members[layer.member]), layer) for layer in layers],
         }
         data = json.dumps(manifest, separators=(",", ":")).encode()
         labels = {f"{_REF}.config": config.digest}
@@ -139,40 +179,60 @@ def _read_docker(tar: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         blobs |= {blob.digest: blob for blob in (config, *layers)}
         blobs[digest] = Blob(digest=digest, size=len(data), data=data, labels=labels)
-        target = {"mediaType": manifest["mediaType"], "digest": digest, "size": len(data)}
-        images += [_named(tag, target) for tag in entry.get("RepoTags") or ()]
-    if not images:
-        raise ArchiveError("no image in it has a name (RepoTags in manifest.json)")
+        images += [
+            _named(tag, media_type=str(manifest["mediaType"]), digest=digest, size=len(data))
+            for tag in entry.repo_tags or ()
+        ]
     return Contents(blobs=tuple(blobs.values()), images=tuple(images))
 
 
-def _of_member(tar: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo], name: str) -> Blob:
-    """A blob that is known by file name only: its digest is computed."""
-    if name not in members:
-        raise ArchiveError(f"{name} is missing")
-    digest = hashlib.sha256()
-    source = tar.extractfile(members[name])
-    if source is None:
-        raise ArchiveError(f"{name} is not a file")
-    size = 0
-    while chunk := source.read(_CHUNK):
-        digest.update(chunk)
-        size += len(chunk)
-    return Blob(digest=f"sha256:{digest.hexdigest()}", size=size, member=name)
+def _of_member(members: Mapping[str, Member], name: str) -> Blob:
+    """A blob that is known by file name only: its digest is the one computed."""
+    target, member = _followed(members, name)
+    return Blob(digest=member.digest, size=member.size, member=target)
 
 
-def _layer_type(tar: tarfile.TarFile, layer: Blob) -> str:
-    source = tar.extractfile(layer.member)
-    packed = source is not None and source.read(2) == b"\x1f\x8b"
-    return f"{_DOCKER}.image.rootfs.diff.tar" + (".gzip" if packed else "")
+def _followed(members: Mapping[str, Member], name: str) -> tuple[str, Member]:
+    """The file of that name; older `docker save` makes links of layers that it has already."""
+    target = name
+    for _ in range(_MOST_LINKS):
+        member = members.get(target)
+        if member is None:
+            break
+        if not member.link:
+            return target, member
+        target = member.link
+    raise ArchiveError(f"{name} is missing")
+
+
+def _check_layers(members: Mapping[str, Member], entry: _Saved) -> None:
+    """The configuration names each layer by its digest when unpacked: all there is to tell a damaged one by."""
+    _, config = _followed(members, entry.config)
+    expected = _decoded(config.document or b"", _Config, entry.config).rootfs.diff_ids
+    for layer, diff_id in zip(entry.layers, expected, strict=False):
+        _, member = _followed(members, layer)
+        if not member.head.startswith((GZIP, ZSTD)) and diff_id != member.digest:
+            raise ArchiveError(f"layer {layer} is damaged: its content is another")
+
+
+def _layer_type(layer: Member) -> str:
+    packed = ".gzip" if layer.head.startswith(GZIP) else ".zstd" if layer.head.startswith(ZSTD) else ""
+    return f"{_DOCKER}.image.rootfs.diff.tar{packed}"
 
 
 def _descriptor(media_type: str, blob: Blob) -> dict[str, object]:
     return {"mediaType": media_type, "digest": blob.digest, "size": blob.size}
 
 
-def _load(tar: tarfile.TarFile, name: str) -> Any:
-    source = tar.extractfile(name)
-    if source is None:
-        raise ArchiveError(f"{name} is not a file")
-    return json.load(source)
+def _load(members: Mapping[str, Member], name: str, type_: type[T]) -> T:
+    member = members[name]
+    if member.document is None:
+        raise ArchiveError(f"{name} is not a JSON document of a sensible size")
+    return _decoded(member.document, type_, name)
+
+
+def _decoded(data: bytes, type_: type[T], name: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except msgspec.MsgspecError as error:
+        raise ArchiveError(f"{name} is damaged: {error}") from error

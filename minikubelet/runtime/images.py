@@ -6,16 +6,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import grpc.aio
+import msgspec
+from google.protobuf import field_mask_pb2
 
 from minikubelet.runtime import archive
-from minikubelet.runtime.errors import translated
-from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc
+from minikubelet.runtime.archive import ArchiveError, NamedImage
+from minikubelet.runtime.channel import NAMESPACE
+from minikubelet.runtime.errors import NotFoundError, translated
+from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, images_pb2, images_pb2_grpc
 
 #: Seconds. A pull has no deadline: it takes as long as the image is big.
 _SHORT = 30
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What containerd has under an image's name."""
+
+    #: Of the manifest.
+    digest: str
+    #: By minikubelet; others' images are never removed unasked (GC-4).
+    brought: bool
 
 
 class ImageService:
@@ -55,16 +70,42 @@ class ImageService:
         with translated():
             return list((await self._stub.ImageFsInfo(cri_pb2.ImageFsInfoRequest(), timeout=_SHORT)).image_filesystems)
 
-    async def import_archive(self, path: Path) -> list[str]:
-        """Load an OCI-layout or docker archive; returns the images' names once CRI sees them.
+    async def import_archive(self, path: Path) -> list[NamedImage]:
+        """Load an OCI-layout or docker archive; returns its images once CRI sees them.
 
         Raises archive.ArchiveError if the file is at fault.
         """
         loaded = await archive.import_archive(self._channel, path)
-        # CRI follows containerd's image events; it is a millisecond or two behind (CD 9).
-        for name in loaded:
-            for _ in range(100):
-                if await self.status(name) is not None:
-                    break
-                await asyncio.sleep(0.01)
+        for image in loaded:
+            if not await self._appears(image.name):
+                raise ArchiveError(
+                    f"{path}: containerd does not take {image.name} for an image that it can run; "
+                    "is it made for another platform than this host's?"
+                )
         return loaded
+
+    async def _appears(self, name: str) -> bool:
+        """CRI follows containerd's image events; it is a millisecond or two behind (CD 9)."""
+        for _ in range(100):
+            if await self.status(name) is not None:
+                return True
+            await asyncio.sleep(0.02)
+        return False
+
+    # ---- containerd's own records ----------------------------------------------------
+    async def records(self) -> dict[str, Record]:
+        """What containerd has under each name; CRI's names by digest and by id are among them."""
+        stub = images_pb2_grpc.ImagesStub(self._channel)
+        with translated():
+            found = (await stub.List(images_pb2.ListImagesRequest(), timeout=_SHORT, metadata=NAMESPACE)).images
+        return {it.name: Record(digest=it.target.digest, brought=archive.BROUGHT in it.labels) for it in found}
+
+    async def mark_brought(self, names: Iterable[str]) -> None:
+        """Note on these records that minikubelet brought them. One that is not there is left out."""
+        stub = images_pb2_grpc.ImagesStub(self._channel)
+        mask = field_mask_pb2.FieldMask(paths=[f"labels.{archive.BROUGHT}"])
+        for name in names:
+            record = images_pb2.Image(name=name, labels={archive.BROUGHT: "pulled"})
+            request = images_pb2.UpdateImageRequest(image=record, update_mask=mask)
+            with contextlib.suppress(NotFoundError), translated():
+                await stub.Update(request, timeout=_SHORT, metadata=NAMESPACE)

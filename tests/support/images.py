@@ -24,6 +24,7 @@ BUSYBOX_NAME = "docker.io/library/busybox:1.36"
 #: Bears a registry name that cannot exist, so that it is never asked for over the network.
 PAUSE_NAME = "minikubelet.invalid/pause:1"
 
+_INDEX = "application/vnd.oci.image.index.v1+json"
 _USERS = """root:x:0:0:root:/root:/bin/sh
 daemon:x:1:1:daemon:/usr/sbin:/bin/false
 app:x:1000:1000:app:/home:/bin/sh
@@ -48,6 +49,12 @@ class Image:
     files: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     #: Big enough to matter, e.g. for a slow import: so many bytes of padding.
     padding: int = 0
+    #: As its configuration names it; empty: this machine's.
+    architecture: str = ""
+    #: More users than busybox's: name and number.
+    users: tuple[tuple[str, int], ...] = ()
+    #: Uncompressed tars that are stacked on the first layer.
+    layers: tuple[Path, ...] = ()
 
 
 BUSYBOX = Image(names=(BUSYBOX_NAME, "docker.io/library/busybox:latest"), cmd=("sh",))
@@ -56,20 +63,26 @@ OTHER_BUSYBOX = Image(names=("docker.io/library/busybox:1.37",), cmd=("sh",), en
 PAUSE = Image(names=(PAUSE_NAME,), entrypoint=("/bin/sh", "-c", _PAUSE))
 
 
-def write_archive(path: Path, images: Sequence[Image] = (BUSYBOX, PAUSE), *, compress: bool = False) -> Path:
-    """Write an OCI-layout archive of `images`; `compress` gzips the layers."""
+def write_archive(
+    path: Path, images: Sequence[Image] = (BUSYBOX, PAUSE), *, compress: bool = False, index: bool = False
+) -> Path:
+    """Write an OCI-layout archive of `images`; `compress` gzips the layers, `index` gives each image one of its own."""
     blobs: dict[str, bytes] = {}
     manifests = []
     for image in images:
         descriptor = _add_image(blobs, image, compress=compress)
+        if index:
+            platform_of = {"os": "linux", "architecture": image.architecture or _architecture()}
+            document = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": [{**descriptor, "platform": platform_of}]}
+            descriptor = _blob(blobs, _INDEX, _json(document))
         for name in image.names:
             tag = name.rsplit(":", 1)[1]
             annotations = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}
             manifests.append({**descriptor, "annotations": annotations})
-    index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": manifests}
+    top = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": manifests}
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         _add_file(tar, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-        _add_file(tar, "index.json", _json(index))
+        _add_file(tar, "index.json", _json(top))
         for digest, data in sorted(blobs.items()):
             _add_file(tar, f"blobs/sha256/{digest}", data)
     return path
@@ -100,20 +113,20 @@ def static_busybox() -> Path:
 
 
 def _add_image(blobs: dict[str, bytes], image: Image, *, compress: bool) -> dict[str, object]:
-    layer = _layer(image)
-    packed = gzip.compress(layer, compresslevel=1, mtime=0) if compress else layer
-    config = _blob(blobs, "application/vnd.oci.image.config.v1+json", _json(_config(image, layer)))
+    layers = [_layer(image), *(path.read_bytes() for path in image.layers)]
+    packed = [gzip.compress(layer, compresslevel=1, mtime=0) if compress else layer for layer in layers]
+    config = _blob(blobs, "application/vnd.oci.image.config.v1+json", _json(_config(image, *layers)))
     media_type = "application/vnd.oci.image.layer.v1.tar" + ("+gzip" if compress else "")
     manifest = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": config,
-        "layers": [_blob(blobs, media_type, packed)],
+        "layers": [_blob(blobs, media_type, data) for data in packed],
     }
     return _blob(blobs, "application/vnd.oci.image.manifest.v1+json", _json(manifest))
 
 
-def _config(image: Image, layer: bytes) -> dict[str, object]:
+def _config(image: Image, *layers: bytes) -> dict[str, object]:
     settings = {
         "Env": list(image.env),
         "Entrypoint": list(image.entrypoint),
@@ -123,10 +136,10 @@ def _config(image: Image, layer: bytes) -> dict[str, object]:
         "StopSignal": image.stop_signal,
     }
     return {
-        "architecture": _architecture(),
+        "architecture": image.architecture or _architecture(),
         "os": "linux",
         "config": {key: value for key, value in settings.items() if value},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(it).hexdigest()}" for it in layers]},
     }
 
 
@@ -134,6 +147,10 @@ def _layer(image: Image) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         _write_busybox(tar)
+        users = "".join(f"{name}:x:{number}:{number}::/:/bin/sh\n" for name, number in image.users)
+        groups = "".join(f"{name}:x:{number}:\n" for name, number in image.users)
+        _add_file(tar, "etc/passwd", (_USERS + users).encode())
+        _add_file(tar, "etc/group", (_GROUP + groups).encode())
         for name, data in sorted(image.files.items()):
             _add_file(tar, name.lstrip("/"), data, mode=0o755)
         if image.padding:
@@ -155,8 +172,6 @@ def _write_busybox(tar: tarfile.TarFile) -> None:
         member = tarfile.TarInfo(applet)
         member.type, member.linkname, member.mode = tarfile.SYMTYPE, "/bin/busybox", 0o777
         tar.addfile(member)
-    _add_file(tar, "etc/passwd", _USERS.encode())
-    _add_file(tar, "etc/group", _GROUP.encode())
 
 
 @cache

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from minikubelet.runtime.archive_contents import ArchiveError, Contents, read_contents
+from minikubelet.runtime.archive_contents import Contents, read_contents
+from minikubelet.runtime.archive_file import ArchiveError, survey
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -45,8 +46,7 @@ def read(files: dict[str, bytes]) -> Contents:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     buffer.seek(0)
-    with tarfile.open(fileobj=buffer) as tar:
-        return read_contents(tar)
+    return read_contents(survey(buffer))
 
 
 def named(descriptor: dict[str, Any], **annotations: str) -> dict[str, Any]:
@@ -141,6 +141,41 @@ def test_what_is_wrong_with_a_layout_is_told(spoil: dict[str, None], problem: st
     del layout.files[victim]
     with pytest.raises(ArchiveError, match=problem):
         read(layout.files)
+
+
+def test_a_blob_whose_content_is_another_is_told() -> None:
+    layout = Layout()
+    image = layout.image((b"one",))
+    layer = "blobs/sha256/" + hashlib.sha256(b"one").hexdigest()
+    layout.files[layer] = b"two"
+    with pytest.raises(ArchiveError, match=f"blob sha256:{layer[-64:]} is damaged"):
+        layout.read(named(image, name="x:1"))
+
+
+@pytest.mark.parametrize("layers", ["l/layer.tar", "z/layer.tar"])
+def test_a_layer_of_a_docker_archive_is_held_to_what_its_configuration_says(layers: str) -> None:
+    config = {"rootfs": {"diff_ids": ["sha256:" + "0" * 64]}}
+    files = {
+        "manifest.json": json.dumps([{"Config": "c.json", "RepoTags": ["x:1"], "Layers": [layers]}]).encode(),
+        "c.json": json.dumps(config).encode(),
+        "l/layer.tar": b"plain",
+        "z/layer.tar": b"\x1f\x8bpacked, so that nothing can be said of it",
+    }
+    if layers == "l/layer.tar":
+        with pytest.raises(ArchiveError, match=r"layer l/layer\.tar is damaged"):
+            read(files)
+    else:
+        assert read(files).images
+
+
+def test_a_layout_without_names_may_have_them_in_its_docker_manifest() -> None:
+    layout = Layout()
+    image = layout.image((b"one",))
+    parts = [name for name in layout.files if name[-64:] != image["digest"][-64:]]
+    config, layer = sorted(parts, key=lambda name: layout.files[name] != b"{}")
+    saved = [{"Config": config, "RepoTags": ["x:1"], "Layers": [layer]}]
+    layout.files["manifest.json"] = json.dumps(saved).encode()
+    assert [i.name for i in layout.read(image).images] == ["docker.io/library/x:1"]
 
 
 @pytest.mark.parametrize("annotations", [{}, {"ref": "1.36"}])
