@@ -40,6 +40,7 @@ from minikubelet.pods.manager import PodManager, Wanted
 from minikubelet.pods.objects import ObjectStore, Stored
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.handlers.http_client import HttpClient
+from minikubelet.pods.pull_credentials import PullCredentials
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.pods.services import Services
 from minikubelet.pods.slots import StartSlots
@@ -201,6 +202,7 @@ class Daemon:
         await self._state.wait_connected()
         puller = ImagePuller(
             ImageService(self._channel),
+            credentials=PullCredentials(self._objects, root=config.root_dir, home=_home()),
             recorder=self._recorder,
             clock=time.time,
             pulls_at_once=config.image_pulls_at_once,
@@ -285,6 +287,12 @@ def _manifests(desired: Desired, kind: type[Job | CronJob]) -> dict[Key, Manifes
         for key, it in desired.objects.items()
         if isinstance(it.object, kind)
     }
+
+
+def _home() -> Path | None:
+    """The home folder as the environment names it: a service often has none."""
+    home = os.environ.get("HOME")
+    return Path(home) if home else None
 
 
 def read_resolv_conf(path: str) -> str | None:

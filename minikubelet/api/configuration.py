@@ -7,6 +7,7 @@ an error, not by `repr`.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -15,6 +16,8 @@ from minikubelet.api.base import CONCEALED, Object, shown
 from minikubelet.api.meta import ObjectMeta
 
 OPAQUE = "Opaque"
+#: A shorter one would tear words apart, and is none.
+_SHORTEST_SECRET = 4
 
 
 class ConfigMap(Object, tag_field="kind", tag="ConfigMap"):
@@ -65,6 +68,14 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
 def from_base64(text: str) -> bytes:
     """What the text stands for; line breaks in it are fine, as in the reference. Raises ValueError."""
     return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+
+
+def concealed(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets, apart from those that are too short to be looked for."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "<secret>")
+    return text
 
 
 def config_map_files(config_map: ConfigMap) -> dict[str, bytes]:

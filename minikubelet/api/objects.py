@@ -80,7 +80,13 @@ def refs_of(pod: Pod) -> frozenset[Ref]:
                 refs.add((CONFIG_MAP, source.config_map.name))
             if source.secret is not None:
                 refs.add((SECRET, source.secret.name))
-    return frozenset(Ref(kind, pod.metadata.namespace, name) for kind, name in refs)
+    return frozenset(Ref(kind, pod.metadata.namespace, name) for kind, name in refs) | pull_secrets_of(pod)
+
+
+def pull_secrets_of(pod: Pod) -> frozenset[Ref]:
+    """The Secrets that hold the pod's credentials for image registries."""
+    names = (reference.name for reference in pod.spec.image_pull_secrets)
+    return frozenset(Ref(SECRET, pod.metadata.namespace, name) for name in names if name)
 
 
 def _of_environment(container: Container) -> Iterator[tuple[str, str]]:

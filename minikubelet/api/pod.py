@@ -40,7 +40,7 @@ from minikubelet.api.scheduling import (
 )
 from minikubelet.api.security import PodSecurityContext
 from minikubelet.api.status import PodStatus
-from minikubelet.api.support import NO_CLUSTER, NOT_YET, accepted, refused
+from minikubelet.api.support import NO_CLUSTER, accepted, refused
 from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
 
 _NO_ACCOUNTS = refused("static pods may not reference serviceaccounts")
 _NO_CLAIMS = refused("static pods may not reference resourceclaims")
+_NEVER_READY = accepted("needs a cluster: nothing here sets the conditions that it names, so the pod is never Ready")
 
 
 class PodOS(Object):
@@ -90,7 +91,7 @@ class PodSpec(Object):
     overhead: dict[str, Quantity] = {}
     runtime_class_name: str | None = None
     priority_class_name: str = ""
-    image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], NOT_YET] = ()
+    image_pull_secrets: tuple[LocalObjectReference, ...] = ()
     resource_claims: Annotated[tuple[Raw, ...], _NO_CLAIMS] = ()
     service_account_name: Annotated[str, _NO_ACCOUNTS] = ""
     service_account: Annotated[str, _NO_ACCOUNTS] = ""
@@ -107,7 +108,7 @@ class PodSpec(Object):
         tuple[PodSchedulingGate, ...], refused("not supported by this agent: nothing here would ever clear a gate")
     ] = ()
     scheduling_group: Annotated[PodSchedulingGroup | None, NO_CLUSTER] = None
-    readiness_gates: Annotated[tuple[PodReadinessGate, ...], NOT_YET] = ()
+    readiness_gates: Annotated[tuple[PodReadinessGate, ...], _NEVER_READY] = ()
     priority: Annotated[Int32 | None, NO_CLUSTER] = None
     preemption_policy: Annotated[str | None, NO_CLUSTER] = None
 

@@ -18,6 +18,8 @@ from minikubelet.lifecycle.view import NO_RESULTS, find
 
 #: Why a container could not be made: something it refers to is missing or wrong.
 CONFIG_ERROR = "CreateContainerConfigError"
+#: What a failed pull is shown as between two tries.
+PULL_BACKOFF = "ImagePullBackOff"
 
 T = TypeVar("T")
 ProbeKind = Literal["startup", "liveness", "readiness"]
@@ -59,12 +61,15 @@ def start_failed(memory: Memory, name: str, error: StartError) -> Memory:
     )
 
 
-def retry_configuration(memory: Memory, *, now: float) -> Memory:
-    """What a container could not be made for may be there now: no need to wait any longer."""
+def retry_configuration(memory: Memory, *, now: float, pulls: bool = False) -> Memory:
+    """What a container could not be made for may be there now: no need to wait any longer.
+
+    `pulls`: what an image could not be pulled for, too.
+    """
     due = {
         name: _replace(error, retry_at=min(error.retry_at, now))
         for name, error in memory.start_errors.items()
-        if error.reason == CONFIG_ERROR
+        if error.reason == CONFIG_ERROR or (pulls and PULL_BACKOFF in (error.reason, error.later_reason))
     }
     return _replace(memory, start_errors={**memory.start_errors, **due}) if due else memory
 

@@ -1,24 +1,28 @@
 """The image of a container that is about to be made: is it there, may it be pulled, and what if that fails.
 
-`pods/executor.py` calls `ImagePuller.ensure` before each start (LC 6.2, IM-2 to IM-7). One puller serves all pods: it
-keeps pulls from crowding each other, and pulls an image that several containers wait for only once.
+`pods/starter.py` calls `ImagePuller.ensure` before each start (LC 6.2, IM-2 to IM-10). One puller serves all pods: it
+keeps pulls from crowding each other, and pulls an image that several containers wait for only once. A pull made with
+somebody's credentials serves only those who have the same ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 import msgspec
 
-from minikubelet.api.image_name import ImageNameError, with_default_tag
+from minikubelet.api.configuration import concealed
+from minikubelet.api.docker_config import Login
+from minikubelet.api.image_name import ImageNameError, parse, with_default_tag
 from minikubelet.api.pod import Container, Pod
 from minikubelet.lifecycle import backoff
 from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.memory import BackoffEntry, StartError
 from minikubelet.pods.gotext import duration
+from minikubelet.pods.pull_credentials import Found
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.mapping import ImageFacts
 from minikubelet.runtime.pb import cri_pb2
@@ -46,7 +50,13 @@ class Images(Protocol):
     """What is needed of `runtime.images.ImageService`; raises the classes of `runtime.errors`."""
 
     async def status(self, image: str) -> cri_pb2.Image | None: ...
-    async def pull(self, image: str) -> str: ...
+    async def pull(self, image: str, *, auth: cri_pb2.AuthConfig | None = None) -> str: ...
+
+
+class Credentials(Protocol):
+    """What is needed of `pull_credentials.PullCredentials`."""
+
+    async def find(self, repository: str, pod: Pod | None = None) -> Found: ...
 
 
 class Recorder(Protocol):
@@ -59,19 +69,28 @@ class _Failure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     message: str
     entry: BackoffEntry
+    #: What was tried in vain: others may do better, so they need not wait.
+    logins: tuple[Login, ...]
 
 
 class ImagePuller:
     def __init__(
-        self, images: Images, *, recorder: Recorder, clock: Callable[[], float], pulls_at_once: int | None = 1
+        self,
+        images: Images,
+        *,
+        credentials: Credentials,
+        recorder: Recorder,
+        clock: Callable[[], float],
+        pulls_at_once: int | None = 1,
     ) -> None:
         """`clock` in unix seconds; `pulls_at_once`: None for any number (maxParallelImagePulls)."""
         self._images = images
+        self._credentials = credentials
         self._recorder = recorder
         self._clock = clock
         self._slots = asyncio.Semaphore(pulls_at_once) if pulls_at_once else contextlib.nullcontext()
         self._failures: dict[str, _Failure] = {}  # by back-off key
-        self._pulls: dict[str, _SharedPull] = {}  # by image name
+        self._pulls: dict[tuple[str, tuple[Login, ...]], _SharedPull] = {}  # by image name and what it is pulled with
 
     async def ensure(self, pod: Pod, container: Container) -> ImageFacts:
         """The container's image, pulled if its policy says so. May be cancelled at any point.
@@ -93,8 +112,22 @@ class ImagePuller:
             if container.image_pull_policy == "Never":
                 text = f'Container image "{container.image}" is not present with pull policy of Never'
                 request.fail("ErrImageNeverPull", text, event="ErrImageNeverPull")
-        self._refuse_in_backoff(request)
-        return await self._pull(name, request)
+        found = await self._credentials.find(parse(name).repository, pod)
+        self._refuse_in_backoff(request, found.logins)
+        for event in found.events:
+            self._recorder.event(pod, event)
+        return await self._pull(name, request, found.logins)
+
+    async def pull(self, image: str) -> ImageFacts:
+        """Pull an image that no pod asks for, with this node's own credentials. May be cancelled at any point.
+
+        Raises ImageNameError. Raises ContainerRuntimeError: it could not be pulled; the message says why.
+        """
+        name = with_default_tag(image)
+        found = await self._credentials.find(parse(name).repository)
+        ref = (await self._pull_once(name, found.logins)).ref
+        facts = await self._images.status(name)
+        return ImageFacts(ref=ref) if facts is None else ImageFacts.of(facts)
 
     async def _inspect(self, name: str, request: _Request) -> cri_pb2.Image | None:
         try:
@@ -104,10 +137,10 @@ class ImagePuller:
         except ContainerRuntimeError as problem:
             request.fail("ImageInspectError", f'Failed to inspect image "": {problem}', event="InspectFailed")
 
-    def _refuse_in_backoff(self, request: _Request) -> None:
+    def _refuse_in_backoff(self, request: _Request, logins: tuple[Login, ...]) -> None:
         """Raise ImageError while the last failed pull of this image for this pod is too recent (IM-6)."""
         failure = self._failures.get(request.backoff_key)
-        if failure is None:
+        if failure is None or failure.logins != logins:
             return
         now = self._clock()
         due = backoff.check(failure.entry, failed_at=failure.entry.last_update, now=now, policy=backoff.IMAGE)
@@ -116,17 +149,18 @@ class ImagePuller:
             message = request.backoff_message(failure.reason, failure.message)
             raise ImageError(StartError(reason="ImagePullBackOff", message=message, at=now, retry_at=due))
 
-    async def _pull(self, name: str, request: _Request) -> ImageFacts:
+    async def _pull(self, name: str, request: _Request, logins: tuple[Login, ...]) -> ImageFacts:
         image = request.container.image
         request.tell("Normal", "Pulling", f'Pulling image "{image}"')
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            pulled = await self._pull_once(name)
+            pulled = await self._pull_once(name, logins)
         except RuntimeUnavailableError:
             raise
         except ContainerRuntimeError as problem:
-            self._fail_pull(request, problem)
+            now_there = await self._credentials.find(parse(name).repository, request.pod)
+            self._fail_pull(request, problem, logins, at_once=now_there.logins != logins)
         facts = await self._images.status(name)
         size = f" Image size: {facts.size} bytes." if facts is not None else ""
         took, waited = duration(pulled.seconds), duration(loop.time() - began)
@@ -134,54 +168,65 @@ class ImagePuller:
         request.tell("Normal", "Pulled", text)
         return ImageFacts(ref=pulled.ref) if facts is None else ImageFacts.of(facts)
 
-    def _fail_pull(self, request: _Request, problem: ContainerRuntimeError) -> NoReturn:
+    def _fail_pull(
+        self, request: _Request, problem: ContainerRuntimeError, logins: tuple[Login, ...], *, at_once: bool
+    ) -> NoReturn:
+        """`at_once`: there are other credentials now, so it is to be tried again without a wait."""
         image, now = request.container.image, self._clock()
         reason, message = _classified(str(problem), image)
         request.tell("Warning", "Failed", f'Failed to pull image "{image}": {problem}')
         request.tell("Warning", "Failed", f"Error: {reason}")
         request.tell_backoff()
         before = self._failures.get(request.backoff_key)
-        entry = backoff.advance(before.entry if before else None, failed_at=now, now=now, policy=backoff.IMAGE)
+        same = before is not None and before.logins == logins
+        entry = backoff.advance(before.entry if before and same else None, failed_at=now, now=now, policy=backoff.IMAGE)
         self._failures = {key: it for key, it in self._failures.items() if _holds_back(it.entry, now)}
-        self._failures[request.backoff_key] = _Failure(reason=reason, message=message, entry=entry)
+        self._failures[request.backoff_key] = _Failure(reason=reason, message=message, entry=entry, logins=logins)
         error = StartError(
             reason=reason,
             message=message,
             at=now,
-            retry_at=now + entry.delay,
+            retry_at=now if at_once else now + entry.delay,
             later_reason="ImagePullBackOff",
             later_message=request.backoff_message(reason, message),
             later_at=now + _SHOW_ERROR,
         )
         raise ImageError(error) from problem
 
-    async def _pull_once(self, name: str) -> _Pulled:
-        """Pull, or wait for the pull of the same image that is under way; if its owner gives up the next goes on."""
-        shared = self._pulls.setdefault(name, _SharedPull())
+    async def _pull_once(self, name: str, logins: tuple[Login, ...]) -> _Pulled:
+        """Pull, or wait for the same pull that is under way; if its owner gives up the next goes on."""
+        key = (name, logins)
+        shared = self._pulls.setdefault(key, _SharedPull())
         shared.waiting += 1
         try:
             async with shared.lock:
                 if shared.outcome is None:
-                    shared.outcome = await self._pull_now(name)
-                    self._pulls.pop(name)
+                    shared.outcome = await self._pull_now(name, logins)
+                    self._pulls.pop(key)
         finally:
             shared.waiting -= 1
-            if not shared.waiting and self._pulls.get(name) is shared:
-                del self._pulls[name]
+            if not shared.waiting and self._pulls.get(key) is shared:
+                del self._pulls[key]
         if isinstance(shared.outcome, ContainerRuntimeError):
             raise shared.outcome
         return shared.outcome
 
-    async def _pull_now(self, name: str) -> _Pulled | ContainerRuntimeError:
+    async def _pull_now(self, name: str, logins: tuple[Login, ...]) -> _Pulled | ContainerRuntimeError:
+        """With one login after the other until a pull succeeds; without any if there is none (IM-8)."""
+        problems = []
         async with self._slots:
             began = asyncio.get_running_loop().time()
-            try:
-                ref = await self._images.pull(name)
-            except RuntimeUnavailableError:
-                raise
-            except ContainerRuntimeError as problem:
-                return problem
-            return _Pulled(ref=ref, seconds=asyncio.get_running_loop().time() - began)
+            for login in logins or (None,):
+                auth = cri_pb2.AuthConfig(username=login.username, password=login.password) if login else None
+                try:
+                    ref = await self._images.pull(name, auth=auth)
+                except RuntimeUnavailableError:
+                    raise
+                except ContainerRuntimeError as problem:
+                    problems.append(concealed(str(problem), (it.password for it in logins)))
+                else:
+                    return _Pulled(ref=ref, seconds=asyncio.get_running_loop().time() - began)
+        return ContainerRuntimeError(_aggregated(problems))
 
 
 class _Pulled(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +269,12 @@ class _Request:
         self.tell("Warning", "Failed", f"Error: {reason}")
         now = self._clock()
         raise ImageError(StartError(reason=reason, message=message, at=now, retry_at=now + _RETRY))
+
+
+def _aggregated(problems: Sequence[str]) -> str:
+    """The errors of several tries as one, each but once (IM-10)."""
+    different = list(dict.fromkeys(problems))
+    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
 def _classified(text: str, image: str) -> tuple[str, str]:

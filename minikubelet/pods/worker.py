@@ -14,7 +14,8 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from minikubelet.api.objects import Ref, refs_of
+from minikubelet.api.identity import SEEN_ANNOTATION
+from minikubelet.api.objects import Ref, pull_secrets_of, refs_of
 from minikubelet.api.pod import Pod
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
@@ -247,7 +248,8 @@ class PodWorker:
             return
         self._refreshing.poke()
         if changed:
-            self.memory = notes.retry_configuration(self.memory, now=self._now())
+            pulls = not changed.isdisjoint(pull_secrets_of(self.pod))
+            self.memory = notes.retry_configuration(self.memory, now=self._now(), pulls=pulls)
             self.wake()
 
     # ---- telling ------------------------------------------------------------------
@@ -280,6 +282,6 @@ def stamped(pod: Pod, *, accepted_at: float) -> Pod:
     metadata = msgspec.structs.replace(
         pod.metadata,
         creation_timestamp=seen,
-        annotations={**pod.metadata.annotations, "kubernetes.io/config.seen": rfc3339_nano(accepted_at)},
+        annotations={**pod.metadata.annotations, SEEN_ANNOTATION: rfc3339_nano(accepted_at)},
     )
     return msgspec.structs.replace(pod, metadata=metadata)

@@ -6,10 +6,10 @@ What is said of a secret names its keys, never its values.
 from __future__ import annotations
 
 import binascii
-import json
 from collections.abc import Mapping
 
 from minikubelet.api.configuration import ConfigMap, Secret, from_base64
+from minikubelet.api.docker_config import SECRET_FORMS, DockerConfigError, read_docker_config
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.problems import Problem, Problems, forbidden, invalid, required, too_long
 from minikubelet.api.validation import names
@@ -23,13 +23,11 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 _ACCOUNT = "kubernetes.io/service-account.name"
 #: What a type has to have; of `basic-auth` one of the two is enough.
 _KEYS: Mapping[str, tuple[str, ...]] = {
-    "kubernetes.io/dockercfg": (".dockercfg",),
-    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    **{kind: (key,) for kind, (key, _) in SECRET_FORMS.items()},
     "kubernetes.io/basic-auth": ("username", "password"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
-_JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
 
 
 def validate_config_map(config_map: ConfigMap) -> list[Problem]:
@@ -123,12 +121,8 @@ def _type(secret: Secret, values: Mapping[str, bytes]) -> Problems:
         for key in wanted:
             if key not in values:
                 yield required(f"data[{key}]")
-            elif secret.type in _JSON_TYPES and not _is_json_object(values[key]):
-                yield invalid(f"data[{key}]", _REDACTED, "must be a JSON object")
-
-
-def _is_json_object(value: bytes) -> bool:
-    try:
-        return isinstance(json.loads(value), dict)
-    except (ValueError, RecursionError):
-        return False
+            elif secret.type in SECRET_FORMS:
+                try:
+                    read_docker_config(values[key], SECRET_FORMS[secret.type][1])
+                except DockerConfigError as error:
+                    yield invalid(f"data[{key}]", _REDACTED, str(error))

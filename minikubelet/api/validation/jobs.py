@@ -28,7 +28,7 @@ from minikubelet.api.problems import Problem, Problems, forbidden, invalid, requ
 from minikubelet.api.validation import names
 from minikubelet.api.validation.job_policies import failure_policy, success_policy
 from minikubelet.api.validation.metadata import validate_metadata
-from minikubelet.api.validation.pods import validate_pod
+from minikubelet.api.validation.pods import pod_spec_warnings, validate_pod
 
 #: A Job's name becomes the value of a label.
 _LONGEST_NAME = 63
@@ -74,6 +74,7 @@ def spec_warnings(spec: JobSpec, *, path: str) -> list[Problem]:
         found.append(Problem(f"{path}.backoffLimitPerIndex", detail))
     if not managed_here(spec):
         found.append(Problem(f"{path}.managedBy", f"says that {spec.managed_by} runs this Job: it is not run here"))
+    found += [Problem(f"{path}.template.{each.path}", each.message) for each in pod_spec_warnings(spec.template.spec)]
     return found
 
 

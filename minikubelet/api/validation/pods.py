@@ -58,6 +58,9 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
     yield from validate_pod_security(spec)
     yield from validate_affinity(spec)
     yield from validate_dns_config(spec.dns_config, policy=spec.dns_policy)
+    for index, gate in enumerate(spec.readiness_gates):
+        for detail in names.qualified_name(gate.condition_type):
+            yield invalid(f"spec.readinessGates[{index}].conditionType", gate.condition_type, detail)
     yield from validate_host_users(spec)
     yield from validate_hostname_override(spec)
     deadline = spec.active_deadline_seconds
@@ -85,10 +88,16 @@ def validate_pod_spec(spec: PodSpec, *, sidecar_containers: bool) -> Problems:
 
 def pod_warnings(pod: Pod) -> list[Problem]:
     """What a valid pod says that has no effect here, where that depends on the value."""
-    name = pod.spec.priority_class_name
-    if not name or is_critical(pod.spec):
-        return []
-    return [Problem("spec.priorityClassName", f"{name} has no meaning without a cluster")]
+    return list(pod_spec_warnings(pod.spec))
+
+
+def pod_spec_warnings(spec: PodSpec) -> Problems:
+    name = spec.priority_class_name
+    if name and not is_critical(spec):
+        yield Problem("spec.priorityClassName", f"{name} has no meaning without a cluster")
+    for index, reference in enumerate(spec.image_pull_secrets):
+        if not reference.name:
+            yield Problem(f"spec.imagePullSecrets[{index}]", "names no Secret, so it has no effect")
 
 
 def _os(name: str) -> Problems:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from minikubelet.api.configuration import secret_files
+from minikubelet.api.configuration import concealed, secret_files
 from minikubelet.api.downward import Addresses, field_text, resource_text
 from minikubelet.api.environment import (
     ConfigMapKeySelector,
@@ -23,9 +23,6 @@ from minikubelet.api.expansion import expand
 from minikubelet.api.objects import NotFoundError, Objects
 from minikubelet.api.pod import Container, Pod
 from minikubelet.runtime.mapping.node import NodeContext
-
-#: A shorter one would tear words apart, and is none.
-_SHORTEST_SECRET = 4
 
 
 class EnvironmentSourceError(Exception):
@@ -43,10 +40,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     def conceal(self, text: str) -> str:
         """The text without the secrets: the runtime may repeat a command in which `$(NAME)` stood for one."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_SECRET:
-                text = text.replace(secret, "<secret>")
-        return text
+        return concealed(text, self.secrets)
 
 
 def container_environment(

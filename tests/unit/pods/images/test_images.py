@@ -1,4 +1,4 @@
-"""Pull policies, reasons, back-off and the sharing of pulls (LC 6.1, 6.2, IM-2 to IM-7)."""
+"""Pull policies, reasons, back-off, credentials and the sharing of pulls (LC 6.1, 6.2, IM-2 to IM-10)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from minikubelet.api.docker_config import Login
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Container, Pod
 from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.memory import StartError
 from minikubelet.pods.images import ImageError, ImagePuller
+from minikubelet.pods.pull_credentials import Found
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.mapping import ImageFacts
 from minikubelet.runtime.pb import cri_pb2
@@ -36,6 +38,9 @@ class Runtime:
         self.pull_error: Exception | None = None
         self.status_error: Exception | None = None
         self.pulls: list[tuple[str, float]] = []
+        self.auths: list[tuple[str, str] | None] = []
+        #: With which alone it gives images.
+        self.key = ""
         self.cancelled = 0
 
     @staticmethod
@@ -47,8 +52,9 @@ class Runtime:
             raise self.status_error
         return self.images.get(image.removeprefix("sha256:"))
 
-    async def pull(self, image: str) -> str:
+    async def pull(self, image: str, *, auth: cri_pb2.AuthConfig | None = None) -> str:
         self.pulls.append((image, asyncio.get_running_loop().time()))
+        self.auths.append((auth.username, auth.password) if auth else None)
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
@@ -56,6 +62,8 @@ class Runtime:
             raise
         if self.pull_error:
             raise self.pull_error
+        if self.key and (auth is None or auth.password != self.key):
+            raise ContainerRuntimeError(f"401 for {auth.username if auth else 'anybody'}")
         self.images[image] = self._image(image)
         return f"sha256:{image}"
 
@@ -64,7 +72,15 @@ class World:
     def __init__(self, runtime: Runtime, *, pulls_at_once: int | None = 1) -> None:
         self.runtime = runtime
         self.events: list[Event] = []
-        self.puller = ImagePuller(runtime, recorder=self, clock=self.clock, pulls_at_once=pulls_at_once)
+        #: What there is for pulls, by the uid of the pod that asks; "": for none.
+        self.found: dict[str, Found] = {}
+        self.puller = ImagePuller(
+            runtime, credentials=self, recorder=self, clock=self.clock, pulls_at_once=pulls_at_once
+        )
+
+    async def find(self, repository: str, pod: Pod | None = None) -> Found:
+        self.asked = repository
+        return self.found.get(pod.metadata.uid if pod else "", Found())
 
     @staticmethod
     def clock() -> float:
@@ -331,3 +347,102 @@ async def test_an_abandoned_pull_leaves_nothing_behind() -> None:
     assert world.puller._pulls == {}
     await world.puller.ensure(pod("v"), container("other:1"))
     assert asyncio.get_running_loop().time() == 4, "its place in the queue is free again"
+
+
+# ---- credentials ---------------------------------------------------------------------------------
+def logins(*passwords: str) -> Found:
+    return Found(logins=tuple(Login(username=word.upper(), password=word) for word in passwords))
+
+
+async def test_each_login_is_tried_until_one_is_good() -> None:
+    world = World(Runtime())
+    world.runtime.key, world.found["u"] = "second", logins("first", "second", "third")
+    await world.puller.ensure(pod(), container("r.example:5000/a/b:1"))
+    assert world.asked == "r.example:5000/a/b"
+    assert world.runtime.auths == [("FIRST", "first"), ("SECOND", "second")]
+
+
+async def test_without_a_login_one_pull_is_made_without() -> None:
+    world = World(Runtime())
+    await world.puller.ensure(pod(), container())
+    assert world.runtime.auths == [None]
+
+
+@pytest.mark.parametrize(
+    ("passwords", "message"),
+    [
+        pytest.param(("bad",), "401 for BAD", id="IM-10 one"),
+        pytest.param(("bad", "worse"), "[401 for BAD, 401 for WORSE]", id="IM-10 several"),
+        pytest.param((), "401 for anybody", id="IM-8 none"),
+    ],
+)
+async def test_when_none_is_good_all_errors_are_told(passwords: tuple[str, ...], message: str) -> None:
+    world = World(Runtime())
+    world.runtime.key, world.found["u"] = "good", logins(*passwords)
+    error = await world.error(pod(), container())
+    assert (error.reason, error.message) == ("ErrImagePull", message)
+    assert ("Warning", "Failed", f'Failed to pull image "busybox:1.36": {message}') in world.told()
+
+
+async def test_the_same_error_of_several_logins_is_told_once_and_without_a_password() -> None:
+    world = World(Runtime())
+    world.runtime.pull_error, world.found["u"] = ContainerRuntimeError("denied: hunter2"), logins("hunter2", "worse")
+    error = await world.error(pod(), container())
+    assert error.message == "denied: <secret>"
+    assert "hunter2" not in repr(world.puller._failures) + str(world.told())
+
+
+async def test_what_is_wrong_with_the_secrets_is_told_before_the_pull() -> None:
+    world = World(Runtime())
+    event = Event(type="Warning", reason="FailedToRetrieveImagePullSecret", message="no such")
+    world.found["u"] = Found(events=(event,))
+    await world.puller.ensure(pod(), container())
+    assert [reason for _, reason, _ in world.told()] == [event.reason, "Pulling", "Pulled"]
+
+
+@pytest.mark.looptime
+async def test_a_pull_serves_only_those_with_the_same_credentials() -> None:
+    world = World(Runtime(seconds=3), pulls_at_once=None)
+    world.runtime.key = "good"
+    world.found |= {"a": logins("good"), "b": logins("good"), "c": logins("bad")}
+    pulls = (world.puller.ensure(pod(uid), container(policy="Always")) for uid in "abcd")
+    first, second, third, fourth = await asyncio.gather(*pulls, return_exceptions=True)
+    assert isinstance(first, ImageFacts)
+    assert second == first
+    assert isinstance(third, ImageError)
+    assert isinstance(fourth, ImageError)
+    assert world.runtime.auths == [("GOOD", "good"), ("BAD", "bad"), None]
+
+
+@pytest.mark.looptime
+async def test_other_credentials_know_no_back_off() -> None:
+    world = World(Runtime())
+    world.runtime.key, world.found["u"] = "good", logins("bad")
+    await world.error(pod(), container())
+    assert (await world.error(pod(), container())).reason == "ImagePullBackOff"
+    world.found["u"] = logins("worse")
+    error = await world.error(pod(), container())
+    assert (error.reason, error.retry_at - error.at) == ("ErrImagePull", 10)
+    world.found["u"] = logins("good")
+    await world.puller.ensure(pod(), container())
+
+
+@pytest.mark.looptime
+async def test_credentials_that_appear_during_a_pull_are_tried_at_once() -> None:
+    world = World(Runtime(seconds=3))
+    world.runtime.key = "good"
+    pull = asyncio.create_task(world.error(pod(), container()))
+    await asyncio.sleep(1)
+    world.found["u"] = logins("good")
+    error = await pull
+    assert error.retry_at == error.at == EPOCH + 3
+
+
+async def test_a_pull_for_no_pod_takes_the_nodes_credentials() -> None:
+    world = World(Runtime())
+    world.runtime.key, world.found[""] = "good", logins("good")
+    assert await world.puller.pull("busybox") == ImageFacts(ref="sha256:busybox:latest", uid=65532)
+    world.found[""] = Found()
+    with pytest.raises(ContainerRuntimeError, match="401"):
+        await world.puller.pull("busybox")
+    assert world.told() == []
