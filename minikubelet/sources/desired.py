@@ -20,7 +20,6 @@ The kinds do not matter here: an object is anything with a kind and metadata.
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ import msgspec
 from minikubelet.api.decode import DecodedFile, ManifestError, ManifestNote, Origin, update_problems
 from minikubelet.api.meta import key_of
 from minikubelet.api.pod import Pod
+from minikubelet.sources.trouble import Trouble
 
 
 class ObjectKey(NamedTuple):
@@ -78,17 +78,6 @@ class Remembered(NamedTuple):
     file: str
     uid: str
     object: Any
-
-
-class Trouble(enum.Enum):
-    """What can become of a file besides being read."""
-
-    GONE = "gone"
-    #: Not listed since a moment ago: it may be about to be replaced, so its objects stay unless another file claims
-    #: them.
-    VANISHED = "vanished"
-    #: Somebody has it open for writing.
-    BEING_WRITTEN = "being written"
 
 
 #: What became of a file: its new content, why it cannot be read, a `Trouble`, or None when it is as it was before a

@@ -1,51 +1,24 @@
-"""The watched folder: events of the file system in, a new `Desired` out at each change.
+"""The watched folder: a new `Desired` at each change. The daemon talks to `FolderSource`.
 
-The daemon talks to `FolderSource`.
-
-How a change is heard of. inotify watches the folder and every directory that its path and its symbolic links go
-through (`sources.places`). Each event that can matter leads to a look at the folder at once (`sources.listing`),
-which reads only files whose signature changed or that an event named. A look that finds directories not watched yet
-is followed by another one when they are, so nothing falls between listing and watching. Every `check_frequency`
-seconds there is a look without any event.
-
-How half a file is kept out. A file is read only while nobody has it open for writing (`sources.reading`), so a
-writer's CLOSE_WRITE or a rename into the folder is what makes new content count, and it counts at once. The kernel
-announces CLOSE_WRITE a moment before it stops counting the writer; a refusal is therefore tried again after 1, 2, 4 …
-64 ms, later only at the next event or look. Where there are no leases the events say who is writing, and a file
-without any event must have been quiet for 0.25 s.
-
-How editors are borne. Many save by moving the old file away and writing a new one; a file counts as removed only when
-it has been gone for `REMOVAL_HOLD`, and gives way at once when another file defines its objects.
+`folder_watch` says when a file's content counts; `desired` folds all files' content into what is wanted.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import math
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import structlog
-from asyncinotify import Event, Inotify, Mask, Watch
 
-from minikubelet.api.decode import ManifestError
+from minikubelet.api.decode import DecodedFile, ManifestError
 from minikubelet.sources import desired as fold
-from minikubelet.sources.desired import Desired, Outcome, Remembered, Trouble
-from minikubelet.sources.listing import Decode, Hints, Look, Place, Read, is_manifest, look, shown
-from minikubelet.sources.reading import BeingWrittenError, Signature, UnusableError
+from minikubelet.sources.desired import Desired, Outcome, Remembered
+from minikubelet.sources.folder_watch import FolderWatch
+from minikubelet.sources.listing import Decode, Look, is_manifest, read_manifest
+from minikubelet.sources.reading import UnusableError
 from minikubelet.sources.report import Reporter
-
-#: Seconds that a file must be gone before its removal counts.
-REMOVAL_HOLD = 0.02
-#: Seconds between tries of a file that somebody seems to be writing: short at first, then only events count.
-_FIRST_RETRY, _LAST_RETRY = 0.001, 0.064
-#: Seconds of reading after which what was found is told before the rest is read. The first read is always complete.
-_BUDGET = 0.01
-
-_ENTRIES = Mask.CREATE | Mask.DELETE | Mask.MOVED_FROM | Mask.MOVED_TO
-_CONTENT = Mask.MODIFY | Mask.CLOSE_WRITE | Mask.ATTRIB
-_ITSELF = Mask.DELETE_SELF | Mask.MOVE_SELF | Mask.ONLYDIR
+from minikubelet.sources.trouble import Trouble
 
 OnChange = Callable[[Desired], None]
 
@@ -61,202 +34,54 @@ class FolderSource:
         self, path: Path, decode: Decode, *, remembered: Iterable[Remembered] = (), check_frequency: float = 20.0
     ) -> None:
         self._path = Path(path).absolute()
-        self._decode = decode
-        self._check_frequency = check_frequency
-        self._log = structlog.get_logger(__name__).bind(folder=str(self._path))
-        self._reporter = Reporter(self._log)
+        self._reporter = Reporter(structlog.get_logger(__name__).bind(folder=str(self._path)))
         self._state = fold.initial(remembered)
-        self._known: dict[str, Signature] = {}
-        self._hints: dict[str, Hints] = {}
-        #: Names that an event took out of the folder; they count as removed even when the folder itself is gone.
-        self._taken: set[str] = set()
-        self._vanished: dict[str, float] = {}
-        self._retry = _FIRST_RETRY
-        self._wake = asyncio.Event()
-        self._watches: dict[Place, tuple[Watch, Mask]] = {}
-        self._last = Look({}, frozenset(), frozenset(), None, {}, None)
         self._desired: Desired | None = None
+        self._on_change: OnChange = lambda _: None
+        self._watch: FolderWatch[DecodedFile] = FolderWatch(
+            self._path,
+            takes=is_manifest,
+            read=functools.partial(read_manifest, decode=decode, leaseless_patience=check_frequency),
+            follower=self,
+            expected=self._state.files,
+            check_frequency=check_frequency,
+        )
 
     async def run(self, on_change: OnChange) -> None:
         """Until cancelled.
 
         `on_change` is called first after the first full read, then at each change, never twice for one.
         """
-        try:
-            inotify = Inotify()
-        except OSError as error:
-            self._log.warning(
-                "changes in the manifests folder are only seen by looking now and then",
-                reason=error.strerror,
-                seconds=self._check_frequency,
-                remedy="raise the sysctl fs.inotify.max_user_instances",
-            )
-            await self._follow(None, on_change)
-            return
-        with inotify:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._listen(inotify), name="manifests-events")
-                tasks.create_task(self._follow(inotify, on_change), name="manifests-follow")
+        self._on_change = on_change
+        await self._watch.run()
 
-    async def _listen(self, inotify: Inotify) -> None:
-        async for event in inotify:
-            if self._note(event):
-                self._retry = _FIRST_RETRY
-                self._wake.set()
-
-    def _note(self, event: Event) -> bool:
-        """Take from an event what a look cannot see. Returns whether a look is due."""
-        places = [place for place, (watch, _) in self._watches.items() if watch is event.watch]
-        if event.mask & Mask.Q_OVERFLOW:  # events were lost: forget what they said and read everything again
-            self._hints.clear()
-            self._known.clear()
-        if event.mask & Mask.IGNORED:
-            for place in places:
-                del self._watches[place]
-        if not places or event.name is None:
-            return True
-        name = shown(str(event.name))
-        due = False
-        for place in places:
-            entries = self._last.places.get(place, {})
-            at_home = place == self._last.home and is_manifest(name)
-            manifests = entries.get(name, frozenset()) | ({name} if at_home else frozenset())
-            if not at_home and name not in entries:
-                continue
-            if event.mask & Mask.MODIFY:  # nothing to see before it is closed
-                self._hints.update(dict.fromkeys(manifests, Hints(writing=True)))
-                continue
-            due = True
-            if event.mask & (Mask.CLOSE_WRITE | Mask.MOVED_TO):
-                self._hints.update(dict.fromkeys(manifests, Hints(whole=True)))
-            if event.mask & (Mask.DELETE | Mask.MOVED_FROM) and at_home:
-                self._hints.pop(name, None)
-                self._taken.add(name)
-        return due
-
-    async def _follow(self, inotify: Inotify | None, on_change: OnChange) -> None:
-        on_time = False
-        while True:
-            self._wake.clear()
-            wait = await self._look(inotify)
-            self._tell(on_change, on_time=on_time)
-            try:
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
-                on_time = False
-            except TimeoutError:
-                on_time = wait == self._check_frequency
-
-    async def _look(self, inotify: Inotify | None) -> float:
-        """Look until everything that matters is watched.
-
-        Returns the seconds after which to look again without an event.
-        """
-        while True:
-            hints, self._hints = self._hints, {}
-            self._last = await asyncio.to_thread(
-                look,
-                self._path,
-                decode=self._decode,
-                known=dict(self._known),
-                hints=hints,
-                leaseless_patience=self._check_frequency,
-                budget=_BUDGET if self._desired is not None else math.inf,
-            )
-            changes, wait = self._changes(self._last, hints)
-            self._state = fold.after(self._state, changes)
-            if inotify is None or not self._arm(inotify):
-                return wait
-
-    def _changes(self, result: Look, hints: dict[str, Hints]) -> tuple[dict[str, Outcome], float]:
-        """What became of each file, and the seconds after which to look again without an event."""
-        now = asyncio.get_running_loop().time()
-        waits = [self._check_frequency]
-        changes: dict[str, Outcome] = {}
-        for name, finding in result.findings.items():
-            self._vanished.pop(name, None)
-            self._taken.discard(name)
-            match finding:
-                case None:
-                    if self._state.files[name].trouble is not None:
-                        changes[name] = None
-                case Read(signature, decoded):
-                    self._known[name] = signature
-                    changes[name] = decoded
-                case UnusableError():
-                    self._known.pop(name, None)
-                    changes[name] = _whole_file_error(name, str(finding))
-                case BeingWrittenError(settles_in=settles_in):
-                    self._known.pop(name, None)
-                    changes[name] = Trouble.BEING_WRITTEN
-                    if settles_in is not None:
-                        waits.append(settles_in)
-                    elif self._retry <= _LAST_RETRY:
-                        waits.append(self._retry)
-            if not isinstance(finding, (Read, UnusableError)) and name in hints:
-                self._hints.setdefault(name, hints[name])  # not used up
-        self._hints = {name: hints[name] for name in result.unread & hints.keys()} | self._hints
-        if result.unread:
-            waits.append(0.0)
-        self._retry *= 2
-        waits += self._removals(result, changes, now)
-        return changes, min(waits)
-
-    def _removals(self, result: Look, changes: dict[str, Outcome], now: float) -> list[float]:
-        """Add the files that are gone to `changes`. Returns the seconds for which others are held still."""
-        waits = []
-        for name in self._state.files.keys() - result.findings.keys() - result.unread:
-            if result.trouble is not None and name not in self._taken:
-                continue  # the folder is away as a whole: nobody removed this file
-            since = self._vanished.setdefault(name, now)
-            left = since + REMOVAL_HOLD - now
-            if left > 0 and self._desired is not None:
-                changes[name] = Trouble.VANISHED
-                waits.append(left)
-            else:
-                changes[name] = Trouble.GONE
-                self._vanished.pop(name)
-                self._taken.discard(name)
-                self._known.pop(name, None)
-                self._hints.pop(name, None)
-        return waits
-
-    def _arm(self, inotify: Inotify) -> bool:
-        """Watch what the last look says, and no more. Returns whether something is watched that was not before."""
-        wanted = {
-            place: _ENTRIES | _ITSELF | (_CONTENT if any(entries.values()) else Mask.ZERO)
-            for place, entries in self._last.places.items()
+    def absorb(self, changes: Mapping[str, DecodedFile | UnusableError | Trouble | None]) -> None:
+        """For `folder_watch`."""
+        outcomes: dict[str, Outcome] = {
+            name: _whole_file_error(name, str(it)) if isinstance(it, UnusableError) else it
+            for name, it in changes.items()
         }
-        if self._last.home is not None:
-            wanted[self._last.home] = _ENTRIES | _ITSELF | _CONTENT
-        fresh = False
-        for place, mask in wanted.items():
-            if self._watches.get(place, (None, Mask.ZERO))[1] == mask:
-                continue
-            try:
-                watch = inotify.add_watch(place.path, mask | Mask.MASK_ADD)
-            except OSError as error:
-                self._reporter.unwatched(place.path, error, self._check_frequency)
-                continue
-            self._watches[place] = (watch, mask)
-            fresh = True
-        for place in self._watches.keys() - wanted.keys():
-            watch, _ = self._watches.pop(place)
-            if all(other is not watch for other, _ in self._watches.values()):
-                with contextlib.suppress(OSError):  # it is gone already
-                    inotify.rm_watch(watch)
-        return fresh
+        self._state = fold.after(self._state, outcomes)
 
-    def _tell(self, on_change: OnChange, *, on_time: bool) -> None:
-        trouble = self._last.trouble
+    def settled(self, look: Look[DecodedFile], *, on_time: bool) -> None:
+        """For `folder_watch`."""
+        trouble = look.trouble and _why(look.trouble)
         folder_errors = {str(self._path): (_whole_file_error(str(self._path), trouble),)} if trouble else {}
         now = fold.desired(self._state, folder_errors=folder_errors)
         before, self._desired = self._desired, now
         there = {*self._state.files, str(self._path)}
-        self._reporter.report(before or Desired(), now, files=there, folders=self._last.folders, on_time=on_time)
+        self._reporter.report(before or Desired(), now, files=there, folders=look.folders, on_time=on_time)
         if now != before:
-            on_change(now)
+            self._on_change(now)
 
 
 def _whole_file_error(file: str, message: str) -> ManifestError:
     return ManifestError(file=file, line=1, document=1, path="", message=message)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the manifests folder is not there; what ran goes on. Create it, or set staticPodPath to another"
+    if isinstance(error, NotADirectoryError):
+        return "the manifests folder is not a folder; what ran goes on. Set staticPodPath to a folder"
+    return f"the manifests folder cannot be read: {error.strerror}; what ran goes on"

@@ -1,4 +1,4 @@
-"""One look at the folder: list it and read what changed. Blocking; `sources.folder` runs it in a thread.
+"""One look at a folder: list it and read what changed. Blocking; `sources.folder_watch` runs it in a thread.
 
 It knows nothing of events or of what was desired before: given what is known of each file it says what has become of
 it, and which directories are to be watched so that the next change is heard of.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from minikubelet.api.decode import DecodedFile
 from minikubelet.sources.places import chain
@@ -22,6 +22,8 @@ from minikubelet.sources.reading import (
     read_quietly,
     signature_of,
 )
+
+T = TypeVar("T")
 
 SUFFIXES = (".yaml", ".yml", ".json")
 #: Without leases and without events of it, a file is only read when it has not changed for this many seconds.
@@ -41,13 +43,14 @@ class Hints(NamedTuple):
     writing: bool = False
 
 
-class Read(NamedTuple):
+class Read(NamedTuple, Generic[T]):
     signature: Signature
-    decoded: DecodedFile
+    content: T
 
 
-#: What a look makes of a file: unchanged (None), its new content, why it cannot be used, or that it is being written.
-Finding = Read | UnusableError | BeingWrittenError | None
+class ReadFile(Protocol[T]):
+    def __call__(self, path: Path, name: str, hint: Hints) -> Read[T]:
+        """Raises BeingWrittenError, UnusableError, FileNotFoundError."""
 
 
 class Place(NamedTuple):
@@ -58,18 +61,19 @@ class Place(NamedTuple):
     inode: int
 
 
-class Look(NamedTuple):
-    #: By name, for each manifest file that is there.
-    findings: dict[str, Finding]
+class Look(NamedTuple, Generic[T]):
+    #: By name, for each file that is there: unchanged (None), its new content, why it cannot be used, or that it is
+    #: being written.
+    findings: dict[str, Read[T] | UnusableError | BeingWrittenError | None]
     #: Files that are there and have to wait for the next look.
     unread: frozenset[str]
-    #: Sub-folders that are named like manifests.
+    #: Sub-folders that are named like files.
     folders: frozenset[str]
-    #: Why the folder cannot be listed, for people.
-    trouble: str | None
-    #: For each place: its entries that matter, and the manifests that each entry's content belongs to.
+    #: Why the folder cannot be listed.
+    trouble: OSError | None
+    #: For each place: its entries that matter, and the files that each entry's content belongs to.
     places: dict[Place, dict[str, frozenset[str]]]
-    #: The place of the folder itself, where every manifest name matters.
+    #: The place of the folder itself, where every file's name matters.
     home: Place | None
 
 
@@ -85,40 +89,39 @@ def is_manifest(name: str) -> bool:
 def look(
     folder: Path,
     *,
-    decode: Decode,
+    takes: Callable[[str], bool],
+    read: ReadFile[T],
     known: Mapping[str, Signature],
     hints: Mapping[str, Hints],
-    leaseless_patience: float,
     budget: float,
-) -> Look:
+) -> Look[T]:
     """List `folder` (absolute) and read each file whose signature is not in `known` or that `hints` says to be new.
 
     `budget`: seconds after which no further file is begun, so that of many new files the first need not wait for the
-    last. `leaseless_patience`: where there are no leases, seconds after which a file that was written to and never
-    closed is read all the same. Raises what `decode` raises.
+    last. Raises what else `read` raises.
     """
     interest: dict[Path, dict[str, set[str]]] = {}
 
-    def follow(path: Path, manifests: set[str]) -> Path | None:
+    def follow(path: Path, files: set[str]) -> Path | None:
         steps, target = chain(path)
         for step in steps:
-            interest.setdefault(step.directory, {}).setdefault(shown(step.name), set()).update(manifests)
+            interest.setdefault(step.directory, {}).setdefault(shown(step.name), set()).update(files)
         return target
 
-    findings: dict[str, Finding] = {}
+    findings: dict[str, Read[T] | UnusableError | BeingWrittenError | None] = {}
     unread: set[str] = set()
     folders: set[str] = set()
     last_begin = time.monotonic() + budget
     begun = False
-    trouble: str | None = None
+    trouble: OSError | None = None
     home = follow(folder, set())
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        trouble = _why(error)
+        trouble = error
         entries = []
     for entry in entries:
-        if not is_manifest(entry.name):
+        if not takes(entry.name):
             continue
         path, name = folder / entry.name, shown(entry.name)
         if entry.is_symlink():
@@ -135,7 +138,7 @@ def look(
                 unread.add(name)
             else:
                 begun = True
-                findings[name] = _read(path, name, decode, hint, leaseless_patience)
+                findings[name] = read(path, name, hint)
         except FileNotFoundError:
             if entry.is_symlink():
                 findings[name] = UnusableError(f"is a symbolic link to {path.readlink()}, which is not there")
@@ -146,19 +149,31 @@ def look(
     places: dict[Place, dict[str, frozenset[str]]] = {}
     for directory, names in interest.items():
         if (place := _place(directory)) is not None:
-            places[place] = {name: frozenset(manifests) for name, manifests in names.items()}
+            places[place] = {name: frozenset(files) for name, files in names.items()}
     home_place = _place(home) if home is not None and trouble is None else None
     return Look(findings, frozenset(unread), frozenset(folders), trouble, places, home_place)
 
 
-def _read(path: Path, name: str, decode: Decode, hint: Hints, leaseless_patience: float) -> Read:
+def read_manifest(
+    path: Path, name: str, hint: Hints, *, decode: Decode, leaseless_patience: float
+) -> Read[DecodedFile]:
+    """The objects in a file. `leaseless_patience`: as for `check_quiet`."""
     content = read_quietly(path)
-    if not content.leased and not hint.whole:
-        quiet_for = time.time() - content.signature.modified_ns / 1e9
+    check_quiet(content.signature, hint, leased=content.leased, leaseless_patience=leaseless_patience)
+    return Read(content.signature, decode(name, content.data))
+
+
+def check_quiet(signature: Signature, hint: Hints, *, leased: bool, leaseless_patience: float) -> None:
+    """Raise BeingWrittenError where only a file's age can tell whether it is whole, and it is too young.
+
+    `leaseless_patience`: where there are no leases, seconds after which a file that was written to and never closed
+    counts all the same.
+    """
+    if not leased and not hint.whole:
+        quiet_for = time.time() - signature.modified_ns / 1e9
         patience = leaseless_patience if hint.writing else SETTLED
         if 0 <= quiet_for < patience:  # a time in the future says nothing
             raise BeingWrittenError(settles_in=patience - quiet_for)
-    return Read(content.signature, decode(name, content.data))
 
 
 def _place(directory: Path) -> Place | None:
@@ -167,11 +182,3 @@ def _place(directory: Path) -> Place | None:
     except OSError:
         return None
     return Place(directory, found.st_dev, found.st_ino)
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "the manifests folder is not there; what ran goes on. Create it, or set staticPodPath to another"
-    if isinstance(error, NotADirectoryError):
-        return "the manifests folder is not a folder; what ran goes on. Set staticPodPath to a folder"
-    return f"the manifests folder cannot be read: {error.strerror}; what ran goes on"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from pathlib import Path
 
 import structlog
 
@@ -14,7 +13,6 @@ class Reporter:
     def __init__(self, log: structlog.stdlib.BoundLogger) -> None:
         self._log = log
         self._folders: frozenset[str] = frozenset()
-        self._unwatched: set[Path] = set()
         self._written_for_long: set[str] = set()
 
     def report(
@@ -44,14 +42,3 @@ class Reporter:
             for file in sorted((now.being_written & before.being_written) - self._written_for_long):
                 self._log.warning("manifest waits until the program that has it open for writing closes it", file=file)
             self._written_for_long = set(now.being_written & before.being_written)
-
-    def unwatched(self, path: Path, error: OSError, seconds: float) -> None:
-        """Log once per directory that it cannot be watched."""
-        if path not in self._unwatched:
-            self._unwatched.add(path)
-            self._log.warning(
-                "a directory cannot be watched; changes in it are only seen by looking now and then",
-                directory=str(path),
-                reason=error.strerror,
-                seconds=seconds,
-            )

@@ -12,7 +12,8 @@ from minikubelet.api.configuration import ConfigMap
 from minikubelet.api.decode import DecodedFile, ManifestError, Origin
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Pod
-from minikubelet.sources.desired import Desired, Outcome, Remembered, State, Trouble, after, desired, initial
+from minikubelet.sources.desired import Desired, Outcome, Remembered, State, after, desired, initial
+from minikubelet.sources.trouble import Trouble
 
 BROKEN = ManifestError(file="x", line=3, document=1, path="spec", message="Required value")
 

@@ -18,8 +18,7 @@ from blockbuster import blockbuster_ctx
 from structlog.testing import capture_logs
 
 from minikubelet.api.decode import decode_file
-from minikubelet.sources import folder as folder_module
-from minikubelet.sources import listing, reading
+from minikubelet.sources import folder_watch, listing, reading
 from minikubelet.sources.desired import Desired, Remembered
 from minikubelet.sources.folder import FolderSource
 
@@ -241,7 +240,7 @@ async def test_the_second_definition_of_a_pod_is_refused_until_the_first_goes(ho
 async def test_of_many_new_files_the_first_are_told_before_the_last_are_read(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_module, "_BUDGET", 0.0)
+    monkeypatch.setattr(folder_watch, "_BUDGET", 0.0)
     async with watching(home) as watched:
         staging = home.parent / "staging"
         staging.mkdir()
@@ -256,7 +255,7 @@ async def test_of_many_new_files_the_first_are_told_before_the_last_are_read(
 
 
 async def test_the_first_read_is_complete_however_long_it_takes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_module, "_BUDGET", 0.0)
+    monkeypatch.setattr(folder_watch, "_BUDGET", 0.0)
     for number in range(20):
         (home / f"{number}.yaml").write_text(text(f"p{number}"))
     async with watching(home) as watched:
@@ -416,7 +415,7 @@ async def test_an_editor_that_moves_the_old_file_away_does_not_remove_the_pod(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """vim and emacs: a.yaml becomes a.yaml~, then a.yaml is written anew."""
-    monkeypatch.setattr(folder_module, "REMOVAL_HOLD", 2.0)
+    monkeypatch.setattr(folder_watch, "REMOVAL_HOLD", 2.0)
     (home / "a.yaml").write_text(text("a"))
     async with watching(home) as watched:
         (home / "4913").touch()
@@ -636,7 +635,7 @@ async def test_without_inotify_the_folder_is_looked_at_now_and_then(
     def refuse() -> Inotify:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(folder_module, "Inotify", refuse)
+    monkeypatch.setattr(folder_watch, "Inotify", refuse)
     with capture_logs() as logs:
         async with watching(home, check_frequency=0.05) as watched:
             watched.write("a.yaml", text("a"))
@@ -645,7 +644,7 @@ async def test_without_inotify_the_folder_is_looked_at_now_and_then(
 
 
 async def test_a_look_without_an_event_finds_what_no_event_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FolderSource, "_note", lambda *_: False)
+    monkeypatch.setattr(folder_watch.FolderWatch, "_note", lambda *_: False)
     async with watching(home, check_frequency=0.05) as watched:
         watched.write("a.yaml", text("a"))
         await watched.until_names("a")
