@@ -33,6 +33,10 @@ _IRREGULAR = {
     "cluster_dns": "clusterDNS",
     "cpu_cfs_quota": "cpuCFSQuota",
     "cpu_cfs_quota_period": "cpuCFSQuotaPeriod",
+    "image_gc_high_threshold_percent": "imageGCHighThresholdPercent",
+    "image_gc_low_threshold_percent": "imageGCLowThresholdPercent",
+    "image_minimum_gc_age": "imageMinimumGCAge",
+    "image_maximum_gc_age": "imageMaximumGCAge",
 }
 
 
@@ -45,6 +49,9 @@ Quantities = dict[str, str | int | float]
 
 #: Seconds, written as Go writes a duration: `20s`, `1m30s`, `250ms`.
 Seconds = Annotated[float, "duration"]
+
+
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, rename=_config_name):
@@ -65,6 +72,7 @@ class Config(_Section, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str = KIND
     static_pod_path: Path = Path("/etc/minikubelet/manifests")
+    image_archives_path: Path = Path("/etc/minikubelet/images")
     file_check_frequency: Seconds = 20
     sync_frequency: Seconds = 60
     root_dir: Path = Path("/var/lib/minikubelet")
@@ -94,6 +102,10 @@ class Config(_Section, frozen=True, kw_only=True):
     max_parallel_image_pulls: Annotated[int, msgspec.Meta(ge=1)] | None = None
     container_log_max_size: str | int = "10Mi"
     container_log_max_files: int = 5
+    image_gc_high_threshold_percent: Percent = 85
+    image_gc_low_threshold_percent: Percent = 80
+    image_minimum_gc_age: Seconds = 120
+    image_maximum_gc_age: Seconds = 0
     crash_loop_back_off: CrashLoopBackOff = CrashLoopBackOff()
     feature_gates: dict[str, bool] = {}
     logging: Logging = Logging()
@@ -225,6 +237,7 @@ def _check(config: Config, problems: _Problems) -> None:
         "apiVersion": lambda: _unless(config.api_version == API_VERSION, f"has to be {API_VERSION}"),
         "kind": lambda: _unless(config.kind == KIND, f"has to be {KIND}"),
         "staticPodPath": lambda: _absolute(config.static_pod_path),
+        "imageArchivesPath": lambda: _absolute(config.image_archives_path),
         "rootDir": lambda: _absolute(config.root_dir),
         "podLogsDir": lambda: _absolute(config.pod_logs_dir),
         "resolvConf": lambda: None if not config.resolv_conf else _absolute(Path(config.resolv_conf)),
@@ -256,6 +269,14 @@ def _check(config: Config, problems: _Problems) -> None:
         "containerLogMaxSize": lambda: settings.log_size_problem(config.container_log_max_size),
         "containerLogMaxFiles": lambda: _unless(
             config.container_log_max_files >= 2, "has to be 2 or more: the log that is written and one before it"
+        ),
+        "imageGCLowThresholdPercent": lambda: _unless(
+            config.image_gc_low_threshold_percent < config.image_gc_high_threshold_percent,
+            f"has to be below imageGCHighThresholdPercent, which is {config.image_gc_high_threshold_percent}",
+        ),
+        "imageMaximumGCAge": lambda: _unless(
+            not config.image_maximum_gc_age or config.image_maximum_gc_age > config.image_minimum_gc_age,
+            f"has to be more than imageMinimumGCAge, which is {config.image_minimum_gc_age:g}s, or 0s for no limit",
         ),
         "crashLoopBackOff.maxContainerRestartPeriod": lambda: _unless(
             1 <= config.crash_loop_back_off.max_container_restart_period <= 300, "has to be from 1s to 300s"
