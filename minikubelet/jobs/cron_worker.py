@@ -20,7 +20,7 @@ from minikubelet.jobs.services import JobServices
 from minikubelet.jobs.supervision import RETRY
 from minikubelet.lifecycle.actions import Event
 from minikubelet.store import jobs as books
-from minikubelet.store.job_records import CronRecord, JobRecord
+from minikubelet.store.job_records import CronRecord, JobRecord, JobState
 
 log = structlog.get_logger(__name__)
 
@@ -119,9 +119,15 @@ class CronWorker:
         for job in decision.remove:
             self._removed.add(job.uid)
             self._parent.remove_child(job.uid)
-        if decision.start is not None:
+        # A Job that makes place is out of the books' running ones first: then no kill leaves two of them (R5). Whoever
+        # writes that wakes this worker.
+        if decision.start is not None and not self._still_running(children):
             await self._start(decision.start, now)
         return decision.wake_at
+
+    def _still_running(self, children: Sequence[JobRecord]) -> bool:
+        """Whether a Job that is to be removed is not marked so yet."""
+        return any(job.uid in self._removed and job.state is JobState.CURRENT for job in children)
 
     async def _start(self, moment: int, now: float) -> None:
         """The Job, its run and lastScheduleTime in one transaction: a minute never starts twice."""

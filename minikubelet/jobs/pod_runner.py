@@ -23,8 +23,7 @@ class ManagedPods:
         self._manager.want(pod)
 
     def keep(self, pod: Pod) -> None:
-        if self._manager.knows(pod.metadata.uid):
-            self._manager.want(pod)
+        self._manager.keep(pod)
 
     def stop(self, uid: str) -> None:
         self._manager.end(uid)

@@ -31,7 +31,10 @@ class PodRunner(Protocol):
         """Run a pod that no manifest defines, or go on with it."""
 
     def keep(self, pod: Pod) -> None:
-        """Keep a pod that has ended, with its records and logs; does nothing if nothing is left of it."""
+        """Go on with a pod that is to run no more: it ends in order, its records, status and logs stay.
+
+        Does nothing if nothing is left of it.
+        """
 
     def stop(self, uid: str) -> None:
         """End it in order; its records, status and logs stay."""

@@ -25,7 +25,7 @@ from minikubelet.pods.admission import Admission
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
 from minikubelet.pods.shown import shown
-from minikubelet.pods.times import booted_at, runs_since_before
+from minikubelet.pods.times import booted_at, runs_since_before, seen_at
 from minikubelet.pods.worker import PodWorker
 from minikubelet.store.database import Store
 
@@ -52,6 +52,7 @@ class PodManager:
         self._wanted: dict[str, Wanted] | None = None  # by namespace/name; None: not known yet
         self._owned: dict[str, Wanted] = {}  # pods that no manifest defines, by namespace/name
         self._owned_keys: dict[str, str] = {}  # of those, by uid
+        self._over: set[str] = set()  # uids of those that are to run no more
         #: What the store remembered of pods that no worker has taken up yet, by uid.
         self._remembered: dict[str, tuple[Wanted, Memory]] = {}
         self._services: Services | None = None
@@ -104,14 +105,25 @@ class PodManager:
         if uid in self._owned_keys:
             return
         self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
-        if self._tasks is None or self._wanted is None:
+        if not self._reconciles:
             if self._live.get(uid) is None:
                 self._list(pod)
         else:
             self._begin_when_free(key)
 
+    def keep(self, pod: Pod) -> None:
+        """Keep what is left of such a pod, which is to run no more: what runs is ended, nothing is begun.
+
+        To be called before the first reconciliation. Where nothing is left this changes nothing.
+        """
+        key, uid = key_of(pod.metadata), pod.metadata.uid
+        if uid not in self._owned_keys and (uid in self._workers or not self._reconciles):
+            self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
+            self._over.add(uid)
+
     def unwant(self, uid: str) -> None:
         """End such a pod in order; then nothing of it stays."""
+        self._over.discard(uid)
         if (key := self._owned_keys.pop(uid, None)) is not None:
             del self._owned[key]
         if self._admission is not None:
@@ -128,13 +140,15 @@ class PodManager:
         elif self._admission is not None and (key := self._owned_keys.get(uid)) is not None:
             self._admission.end(self._owned[key].pod)
 
-    def knows(self, uid: str) -> bool:
-        return uid in self._workers or uid in self._remembered
-
     async def looked_at(self, uid: str) -> None:
         """Until the pod, if it runs here, has been looked at in the runtime since the daemon began."""
         if worker := self._workers.get(uid):
             await worker.looked.wait()
+
+    @property
+    def _reconciles(self) -> bool:
+        """What is wanted is known, and it serves."""
+        return self._tasks is not None and self._wanted is not None
 
     def _reconcile(self) -> None:
         if self._wanted is None:
@@ -149,6 +163,7 @@ class PodManager:
         for uid, (stored, memory) in remembered.items():
             now = stored if _is_removed(memory) else uids.get(uid, stored)
             self._begin(now if key_of(now.pod.metadata) == key_of(stored.pod.metadata) else stored, memory)
+        self._take_up(uids)
         for uid, worker in self._workers.items():
             if uid not in uids or key_of(uids[uid].pod.metadata) != key_of(worker.pod.metadata):
                 worker.remove()  # (a pod that keeps its uid under another name is another pod)
@@ -160,6 +175,24 @@ class PodManager:
                 self._live.remove(pod.metadata.uid)  # it was waiting, and is not wanted any more
                 if self._admission is not None:
                     self._admission.forget(pod.metadata.uid)
+
+    def _take_up(self, wanted: Mapping[str, Wanted]) -> None:
+        """Pods of which the runtime has something have begun, even if nothing of that was written down in time.
+
+        They are not asked for room again. What then is left without a worker has not begun, or is gone.
+        """
+        if self._services is None:
+            return
+        for uid in self._services.state.uids():
+            if uid in wanted and uid not in self._workers:
+                carried = self._services.state.carried(uid)
+                seen = seen_at(carried) if carried is not None else None
+                self._begin(wanted[uid], Memory(accepted_at=time.time() if seen is None else seen))
+        for uid in [*self._over]:
+            if uid in self._workers:
+                self._workers[uid].end()
+            else:
+                self.unwant(uid)
 
     def _list(self, pod: Pod) -> None:
         self._live.put(msgspec.structs.replace(pod, status=PodStatus(phase="Pending")))

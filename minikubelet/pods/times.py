@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from minikubelet.api.identity import SEEN_ANNOTATION
+from minikubelet.api.pod import Pod
 from minikubelet.api.status import PodStatus
 
 
@@ -16,6 +18,15 @@ def rfc3339(seconds: float) -> str:
 def rfc3339_nano(seconds: float) -> str:
     """The same with nine digits of the second, as far as a float has them."""
     return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%S}.{int(seconds % 1 * 1e9):09d}Z"
+
+
+def seen_at(pod: Pod) -> float | None:
+    """When the daemon saw the pod first, in unix seconds, as its annotation tells (IN-8); None: it has none."""
+    text = pod.metadata.annotations.get(SEEN_ANNOTATION, "")
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 def booted_at() -> float:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from minikubelet.api.batch import CronJob, CronJobStatus
+from minikubelet.store.job_records import JobState
 from tests.unit.jobs.lab import EPOCH, Killed, Lab, Script, cron_manifest, lab, manifest
 
 pytestmark = pytest.mark.looptime
@@ -85,6 +86,31 @@ async def test_row_50_replace_removes_the_running_job() -> None:
         assert minutes(here) == [1]
         assert len(here.live) == 1
         assert "MissingJob" not in here.events(cron(here).metadata.uid)
+
+
+@pytest.mark.parametrize("commits", range(1, 6))
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_row_50_a_kill_while_replacing_leaves_one_job_that_runs(commits: int, when: str) -> None:
+    async with lab(Script(work=600, stopping=3), epoch=START) as here:
+        here.put(cron_manifest({**EVERY_MINUTE, "concurrencyPolicy": "Replace"}))
+        await here.until(FIRST + 30)
+        left = commits
+
+        def interrupt(moment: str) -> None:
+            nonlocal left
+            if moment == when:
+                left -= 1
+                if left == 0:
+                    raise Killed
+            current = [job for job in here.books().jobs if job.state is JobState.CURRENT]
+            assert len(current) <= 1
+
+        here.interrupt = interrupt
+        await here.until(FIRST + 62)
+        await here.restart()
+        await here.until(FIRST + 80)
+        assert minutes(here) == [1]
+        assert len(here.live) == 1
 
 
 @pytest.mark.parametrize(("deadline", "expected"), [(None, [2]), (5, []), (100, [2])])
