@@ -309,7 +309,7 @@ def test_a_bad_configuration_is_told_whole_before_anything_starts(tmp_path: Path
     file = tmp_path / "config.yaml"
     file.write_text("nope: 1\nmaxPods: x\n")
     found = run("run", "--config", str(file))
-    assert found.exit_code == 1
+    assert found.exit_code == 78  # EX_CONFIG
     assert f"{file}:1: nope: unknown key" in found.stderr
     assert f"{file}:2: maxPods: Expected int, got str" in found.stderr
 
