@@ -18,6 +18,7 @@ from minikubelet.api.claims import PersistentVolumeClaim, with_claim_defaults
 from minikubelet.api.configuration import ConfigMap, Secret, with_config_map_defaults, with_secret_defaults
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
+from minikubelet.api.elsewhere import advice_on
 from minikubelet.api.identity import identified
 from minikubelet.api.places import Unread, line_of
 from minikubelet.api.pod import Pod
@@ -226,8 +227,4 @@ def _kind_of(root: Mapping) -> Kind | list[Problem]:
     versions = [version for version, known in KINDS if known == kind]
     if versions:
         return [Problem("apiVersion", f"Unsupported value: {quoted(api_version)}: {kind} is {versions[0]} here")]
-    if kind.endswith("List"):
-        hint = "lists are not accepted; write their items as documents of their own, separated by ---"
-    else:
-        hint = "understood are: " + ", ".join(f"{known} ({version})" for version, known in KINDS)
-    return [Problem("kind", f"Unsupported value: {quoted(kind)}: {hint}")]
+    return [Problem("kind", f"Unsupported value: {quoted(kind)}: {advice_on(kind, KINDS)}")]

@@ -50,7 +50,9 @@ __all__ = [
     "SleepAction", "TCPSocketAction", "Volume", "VolumeMount", "is_sidecar",
 ]  # fmt: skip
 
-_NO_ACCOUNTS = refused("static pods may not reference serviceaccounts")
+_NO_ACCOUNTS = refused(
+    "static pods may not reference serviceaccounts: there is no API server to have an account of; leave it out"
+)
 _NO_CLAIMS = refused("static pods may not reference resourceclaims")
 _NEVER_READY = accepted("needs a cluster: nothing here sets the conditions that it names, so the pod is never Ready")
 

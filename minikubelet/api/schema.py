@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from minikubelet.api import quantity
 from minikubelet.api.base import Concealed, IntRange, Object, QuantityText
 from minikubelet.api.documents import Mapping, Node, Scalar, Sequence
 from minikubelet.api.scalars import describe, quoted
-from minikubelet.api.support import Level, Mark, mark_of
+from minikubelet.api.support import Level, Mark, mark_of, matrix
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -33,6 +34,8 @@ class Findings(msgspec.Struct):
 
     problems: list[Finding] = []
     notes: list[Finding] = []
+    #: What the document is.
+    root: type[Object] | None = None
 
     def problem(self, node: Node, path: str, message: str) -> None:
         self.problems.append(Finding(node.line, path, message))
@@ -40,6 +43,16 @@ class Findings(msgspec.Struct):
 
 #: Guessing what was meant takes time, and nobody needs it after that many problems.
 _MOST_GUESSES = 100
+
+#: How alike two names are, from 0 to 1, of which one is the other with a slip in it.
+_SURELY_MISSPELT = 0.85
+#: A name that is at home in more places (`name`, `key`) says nothing about where it was meant to be.
+_FEW_PLACES = 3
+_INDEX = re.compile(r"\[\d+\]")
+_SAME_OWNERS = {
+    "initContainers[]": "containers[]", "livenessProbe": "probe", "readinessProbe": "probe", "startupProbe": "probe",
+    "postStart": "probe", "preStop": "probe",
+}  # fmt: skip
 
 #: Stands for a value that could not be read.
 FAILED: Any = object()
@@ -49,6 +62,7 @@ Reader = Callable[[Node, str, Findings], Any]
 
 def read(cls: type[Object], node: Node, findings: Findings) -> Any:
     """The object that a document's tree describes, as far as it can be read; FAILED if it is no mapping at all."""
+    findings.root = cls
     return reader_of(cls)(node, "", findings)
 
 
@@ -134,7 +148,9 @@ class _StructReader:
             field = self._fields.get(key)
             if field is None:
                 if key not in self._ignored:
-                    findings.problems.append(Finding(node.lines[key], _join(path, key), self._unknown(key, findings)))
+                    findings.problems.append(
+                        Finding(node.lines[key], _join(path, key), self._unknown(key, path, findings))
+                    )
                 continue
             if isinstance(child, Scalar) and child.value is None:
                 continue  # as good as absent
@@ -158,12 +174,45 @@ class _StructReader:
             return node.value == field.default or (node.value in ("", False) and field.default is None)
         return not node.items
 
-    def _unknown(self, key: str, findings: Findings) -> str:
+    def _unknown(self, key: str, path: str, findings: Findings) -> str:
         if len(findings.problems) > _MOST_GUESSES:
             return "Unknown field"
         by_lower_case = {name.lower(): name for name in self._fields}
         close = difflib.get_close_matches(key.lower(), by_lower_case, n=1, cutoff=0.7)
+        misspelt = bool(close) and difflib.SequenceMatcher(None, key.lower(), close[0]).ratio() >= _SURELY_MISSPELT
+        if not misspelt and findings.root is not None and (place := _meant_place(findings.root, key, path)):
+            return f"Unknown field here: did you mean {place}? Check the indentation"
         return "Unknown field" + (f": did you mean {by_lower_case[close[0]]}?" if close else "")
+
+
+def _meant_place(root: type[Object], name: str, path: str) -> str:
+    """Where a field belongs that stands in `path`, if it seems to be indented too little or too much; else empty."""
+    here = _INDEX.sub("[]", path)
+    for place in _places(root).get(name, ()):
+        holder = place.rpartition(".")[0]
+        if _begins_with(here, holder) or _begins_with(holder, here) or here == "metadata":
+            return place
+    return ""
+
+
+def _begins_with(path: str, start: str) -> bool:
+    return not start or path == start or path.startswith((f"{start}.", f"{start}[]"))
+
+
+@functools.cache
+def _places(root: type[Object]) -> dict[str, list[str]]:
+    """Where in a document fields belong, by their names: of names that have few places, those near to the top first."""
+    found: dict[str, list[str]] = {}
+    for row in matrix(root):
+        found.setdefault(row.path.rpartition(".")[2], []).append(row.path)
+    few = {name: paths for name, paths in found.items() if len({_owner(path) for path in paths}) <= _FEW_PLACES}
+    return {name: sorted(paths, key=lambda path: path.count(".")) for name, paths in few.items()}
+
+
+def _owner(path: str) -> str:
+    """What holds a field: the same for containers and init containers, for the three probes, and so on."""
+    holder = path.rpartition(".")[0].rpartition(".")[2]
+    return _SAME_OWNERS.get(holder, holder)
 
 
 def _lazily(annotation: Any) -> Reader:

@@ -9,12 +9,16 @@ from minikubelet.api.environment import ObjectFieldSelector, ResourceFieldSelect
 from minikubelet.api.support import Mark, refused
 
 NEVER = refused("not supported by this agent", even_empty=True)
+_MOUNT_IT = "mount it on this host, for example in /etc/fstab, and use hostPath"
+_NETWORK = refused(f"not supported by this agent: {_MOUNT_IT}", even_empty=True)
+_CLAIM = "use a persistentVolumeClaim, which is a directory on this host, or hostPath"
+_CLOUD = refused(f"not supported by this agent: {_CLAIM}", even_empty=True)
 
 DEFAULT_MODE = 0o644
 
 
-def _no_reference(to: str, via: str = "") -> Mark:
-    return refused(f"static pods may not reference {to}{f' (via {via})' if via else ''}", even_empty=True)
+def _no_reference(to: str, via: str = "", *, advice: str) -> Mark:
+    return refused(f"static pods may not reference {to}{f' (via {via})' if via else ''}: {advice}", even_empty=True)
 
 
 class EmptyDirVolumeSource(Object):
@@ -86,10 +90,17 @@ class VolumeProjection(Object):
     downward_api: DownwardAPIProjection | None = None
     config_map: ConfigMapProjection | None = None
     service_account_token: Annotated[
-        ServiceAccountTokenProjection | None, _no_reference("serviceaccounts", "projected volumes")
+        ServiceAccountTokenProjection | None,
+        _no_reference(
+            "serviceaccounts", "projected volumes", advice="there is no API server to give a token; leave it out"
+        ),
     ] = None
-    cluster_trust_bundle: Annotated[Raw, _no_reference("clustertrustbundles")] = None
-    pod_certificate: Annotated[Raw, _no_reference("podcertificates")] = None
+    cluster_trust_bundle: Annotated[
+        Raw, _no_reference("clustertrustbundles", advice="put the certificates into a configMap")
+    ] = None
+    pod_certificate: Annotated[
+        Raw, _no_reference("podcertificates", advice="put key and certificate into a secret")
+    ] = None
 
 
 class ProjectedVolumeSource(Object):
@@ -119,25 +130,29 @@ class Volume(Object):
     projected: ProjectedVolumeSource | None = None
     image: ImageVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: Annotated[Raw, _no_reference("persistentvolumeclaims", "ephemeral volumes")] = None
-    csi: Annotated[Raw, _no_reference("csidrivers", "CSI volumes")] = None
-    glusterfs: Annotated[Raw, _no_reference("endpoints", "glusterFS volumes")] = None
-    azure_file: Annotated[Raw, _no_reference("secrets", "azureFile volumes")] = None
-    aws_elastic_block_store: Annotated[Raw, NEVER] = None
-    azure_disk: Annotated[Raw, NEVER] = None
-    cephfs: Annotated[Raw, NEVER] = None
-    cinder: Annotated[Raw, NEVER] = None
-    fc: Annotated[Raw, NEVER] = None
-    flex_volume: Annotated[Raw, NEVER] = None
-    flocker: Annotated[Raw, NEVER] = None
-    gce_persistent_disk: Annotated[Raw, NEVER] = None
-    git_repo: Annotated[Raw, NEVER] = None
-    iscsi: Annotated[Raw, NEVER] = None
-    nfs: Annotated[Raw, NEVER] = None
-    photon_persistent_disk: Annotated[Raw, NEVER] = None
-    portworx_volume: Annotated[Raw, NEVER] = None
-    quobyte: Annotated[Raw, NEVER] = None
-    rbd: Annotated[Raw, NEVER] = None
-    scale_io: Annotated[Raw, NEVER] = None
-    storageos: Annotated[Raw, NEVER] = None
-    vsphere_volume: Annotated[Raw, NEVER] = None
+    ephemeral: Annotated[
+        Raw, _no_reference("persistentvolumeclaims", "ephemeral volumes", advice="use emptyDir, or a claim of its own")
+    ] = None
+    csi: Annotated[Raw, _no_reference("csidrivers", "CSI volumes", advice=_CLAIM)] = None
+    glusterfs: Annotated[Raw, _no_reference("endpoints", "glusterFS volumes", advice=_MOUNT_IT)] = None
+    azure_file: Annotated[Raw, _no_reference("secrets", "azureFile volumes", advice=_MOUNT_IT)] = None
+    aws_elastic_block_store: Annotated[Raw, _CLOUD] = None
+    azure_disk: Annotated[Raw, _CLOUD] = None
+    cephfs: Annotated[Raw, _NETWORK] = None
+    cinder: Annotated[Raw, _CLOUD] = None
+    fc: Annotated[Raw, _NETWORK] = None
+    flex_volume: Annotated[Raw, _CLOUD] = None
+    flocker: Annotated[Raw, _CLOUD] = None
+    gce_persistent_disk: Annotated[Raw, _CLOUD] = None
+    git_repo: Annotated[
+        Raw, refused("not supported by this agent: clone it in an init container, into an emptyDir", even_empty=True)
+    ] = None
+    iscsi: Annotated[Raw, _NETWORK] = None
+    nfs: Annotated[Raw, _NETWORK] = None
+    photon_persistent_disk: Annotated[Raw, _CLOUD] = None
+    portworx_volume: Annotated[Raw, _CLOUD] = None
+    quobyte: Annotated[Raw, _CLOUD] = None
+    rbd: Annotated[Raw, _NETWORK] = None
+    scale_io: Annotated[Raw, _CLOUD] = None
+    storageos: Annotated[Raw, _CLOUD] = None
+    vsphere_volume: Annotated[Raw, _CLOUD] = None

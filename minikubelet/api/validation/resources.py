@@ -17,7 +17,10 @@ _STANDARD = (
     "limits.ephemeral-storage", "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
     "persistentvolumeclaims", "storage", "requests.storage", "services.nodeports", "services.loadbalancers",
 )  # fmt: skip
-_NO_DEVICES = "not supported by this agent: it has no device plugins, which would provide it"
+_NO_DEVICES = (
+    "not supported by this agent: it has no device plugins, which would provide it; leave it out, and give the "
+    "container the device itself, as a hostPath below /dev with privileged: true"
+)
 
 #: What is wrong with a resource's name at a place.
 _NameCheck = Callable[[str, str], Iterator[Problem]]
