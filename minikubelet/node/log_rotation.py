@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import os
 import shutil
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -106,21 +107,27 @@ class LogRotation:
         for name in todo.remove:
             path.with_name(name).unlink(missing_ok=True)
         for name in todo.pack:
-            _pack(path.with_name(name))
+            if _size(path.with_name(name)):
+                _pack(path.with_name(name))
 
 
 def _sizes(paths: Iterable[Path]) -> list[int | None]:
-    """In bytes; None: it is not there."""
     return [_size(path) for path in paths]
 
 
 def _size(path: Path) -> int | None:
+    """In bytes; None: it is not there. 0 of what is no file: a pod that has this folder mounted can put links there."""
     try:
-        return path.stat().st_size
+        found = path.lstat()
     except FileNotFoundError:
         return None
     except OSError:
         return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _names(folder: Path) -> list[str]:
@@ -130,7 +137,7 @@ def _names(folder: Path) -> list[str]:
 def _pack(path: Path) -> None:
     """Replace a file by a packed one, so that at every moment one of both is there and whole."""
     unfinished = path.with_name(path.name + UNFINISHED)
-    with path.open("rb") as source, unfinished.open("wb") as file:
+    with open(path, "rb", opener=_no_link) as source, unfinished.open("xb") as file:
         os.fchmod(file.fileno(), os.fstat(source.fileno()).st_mode & 0o777)
         with gzip.GzipFile(fileobj=file, mode="wb", filename=path.name) as packed:
             shutil.copyfileobj(source, packed, 1 << 20)

@@ -90,11 +90,10 @@ def created_entry(
 
 
 def _facts(annotations: Mapping[str, str], mounts: Iterable[cri_pb2.Mount], log_path: str) -> Facts:
-    path = annotations.get(labels.TERMINATION_MESSAGE_PATH, "")
+    path = annotations.get(labels.TERMINATION_MESSAGE_PATH, "").lstrip("/")
+    places = [mount.host_path for mount in mounts if path and mount.container_path.lstrip("/") == path]
     return Facts(
-        message_path=next(
-            (m.host_path for m in mounts if path and m.container_path.lstrip("/") == path.lstrip("/")), ""
-        ),
+        message_path=places[-1] if places else "",  # ours is the last, and so the one that the container sees (MT-1)
         fall_back_to_logs=annotations.get(labels.TERMINATION_MESSAGE_POLICY) == _FALL_BACK,
         log_path=log_path,
     )

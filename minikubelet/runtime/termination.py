@@ -1,11 +1,14 @@
 """What a container left behind to say why it ended: its termination message (TM-1 to TM-3).
 
-Blocking; `state.RuntimeState` calls it in a thread when a container has exited.
+Blocking; `exits.Exits` calls it in a thread when a container has exited. A container may have made something else of
+the file, if it can reach it by another way: only a regular file is opened, and no link followed.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import stat
+from typing import BinaryIO
 
 #: Bytes of the termination file, and lines and bytes of the log, that are taken; always the last ones.
 _MAX_FILE = 4096
@@ -17,7 +20,7 @@ _LOG_TAIL = 64 * 1024
 def read_message(path: str) -> str:
     """The termination file's last 4096 bytes; "" if it is empty or missing (TM-1)."""
     try:
-        return _tail(Path(path), _MAX_FILE)[0].decode(errors="replace")
+        return _tail(path, _MAX_FILE)[0].decode(errors="replace")
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -27,7 +30,7 @@ def read_message(path: str) -> str:
 def read_log(path: str) -> str:
     """The last 80 log lines without their stamps, of that the last 2048 bytes (TM-2)."""
     try:
-        data, whole = _tail(Path(path), _LOG_TAIL)
+        data, whole = _tail(path, _LOG_TAIL)
     except OSError as error:
         return f"Error on reading termination message from logs: {error}"
     raw = data.splitlines() if whole else data.splitlines()[1:]
@@ -53,9 +56,20 @@ def joined(runtime_message: str, text: str) -> str:
     return f"{runtime_message}: {text}" if runtime_message and text else runtime_message or text
 
 
-def _tail(path: Path, size: int) -> tuple[bytes, bool]:
+def _tail(path: str, size: int) -> tuple[bytes, bool]:
     """The last bytes of a file, and whether that is all of it."""
-    with path.open("rb") as file:
+    with _open(path) as file:
         end = file.seek(0, 2)
         file.seek(max(0, end - size))
-        return file.read(), end <= size
+        return file.read(size), end <= size
+
+
+def _open(path: str) -> BinaryIO:
+    """Looked at before it is opened: to open a pipe is to wait for ever, and to open a device may do anything."""
+    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError("it is not a regular file")
+        return open(f"/proc/self/fd/{found}", "rb")  # noqa: PTH123 - the file that was looked at, whatever its name is now
+    finally:
+        os.close(found)

@@ -33,6 +33,7 @@ def write_shared(path: Path, content: str) -> None:
     data = content.encode()
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
+        os.fchown(fd, os.geteuid(), os.getegid())  # a container may have given it away
         os.fchmod(fd, 0o644)
         if os.pread(fd, len(data) + 1, 0) != data:
             os.pwrite(fd, data, 0)

@@ -152,3 +152,23 @@ async def test_lg_2_nothing_is_done_while_containerd_is_away(containers: Contain
 async def test_lg_2_a_negative_size_means_never(containers: Containers) -> None:
     async with asyncio.timeout(5):
         await rotation(containers, max_size=-1).run()
+
+
+async def test_lg_2_links_that_a_pod_put_into_the_folder_are_neither_read_nor_written_through(
+    containers: Containers, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the host's own")
+    folder = containers.log.parent
+    (folder / "0.log.20250101-000000").symlink_to(secret)
+    (folder / "0.log.20250102-000000").write_text("older")
+    (folder / "0.log.20250102-000000.gz.tmp").symlink_to(secret)
+    containers.log.write_text("x" * 10)
+    await rotation(containers).look()
+    assert not (folder / "0.log.20250101-000000.gz").exists()
+    assert gzip.decompress((folder / "0.log.20250102-000000.gz").read_bytes()) == b"older"
+    assert secret.read_text() == "the host's own"
+    containers.log.unlink()
+    containers.log.symlink_to(secret)
+    await rotation(containers).look()
+    assert containers.log.is_symlink()

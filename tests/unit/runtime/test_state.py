@@ -128,6 +128,20 @@ async def test_an_exit_is_published_from_the_event_while_cri_still_says_running(
         assert fake.containers[running].state == cri_pb2.CONTAINER_RUNNING
 
 
+async def test_tm_1_of_two_mounts_at_the_path_the_last_words_are_in_ours(fake: FakeCRI, tmp_path: Path) -> None:
+    (tmp_path / "ours").write_text("bye")
+    (tmp_path / "other").write_text("other")
+    of = container(volumeMounts=[{"name": "v", "mountPath": "/dev/termination-log"}])
+    within = pod(of, volumes=[{"name": "v", "emptyDir": {}}])
+    volumes, ours = {"v": str(tmp_path / "other")}, str(tmp_path / "ours")
+    config = made(of, within=within, volumes=volumes, termination_log=ours)
+    running = fake.add_container(fake.add_sandbox(sandbox()), config, running=True)
+    async with following(fake) as observer:
+        fake.exit(running, 4, known=False)
+        await until(observer, is_exited(observer))
+        assert newest(observer).message == "bye"
+
+
 async def test_cris_own_account_completes_the_exit_later(fake: FakeCRI) -> None:
     running = fake.add_container(fake.add_sandbox(sandbox()), made(), running=True)
     async with following(fake) as observer:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,23 @@ def test_tm_1_an_empty_or_missing_file_is_no_message(tmp_path: Path) -> None:
 def test_tm_1_another_failure_is_told_in_the_message(tmp_path: Path) -> None:
     text = read_message(str(tmp_path))
     assert text.startswith(f"Error on reading termination log {tmp_path}: ")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device", "folder"])
+def test_tm_1_and_tm_2_only_a_file_is_read_and_nothing_waited_for(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    path = tmp_path / "message"
+    match kind:
+        case "link":
+            path.symlink_to(tmp_path / "secret")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            path = Path("/dev/null")
+    assert read_message(str(path)) == f"Error on reading termination log {path}: it is not a regular file"
+    assert read_log(str(path)) == "Error on reading termination message from logs: it is not a regular file"
 
 
 def test_bytes_that_are_no_text_do_not_hinder(tmp_path: Path) -> None:
