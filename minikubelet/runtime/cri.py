@@ -17,8 +17,10 @@ from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, translated
 from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, tasks_pb2, tasks_pb2_grpc
 
-#: Deadlines in seconds: of a call that only reads, and of one that makes or takes down.
+#: Deadlines in seconds: of a call that only reads, of one that only asks for a sign of life, and of one that makes or
+#: takes down.
 _READ = 15
+_AT_ONCE = 1
 _MAKE = 240
 #: What containerd says of a container that cannot be removed because it still has a task.
 _HAS_TASK = "cannot delete running task"
@@ -39,6 +41,15 @@ class CRIClient:
     async def version(self) -> cri_pb2.VersionResponse:
         with translated():
             return await self._stub.Version(cri_pb2.VersionRequest(), timeout=_READ)
+
+    async def answers(self) -> bool:
+        """Whether it answers at once, so is neither away nor stuck."""
+        try:
+            with translated():
+                await self._stub.Version(cri_pb2.VersionRequest(), timeout=_AT_ONCE)
+        except ContainerRuntimeError:
+            return False
+        return True
 
     async def status(self, *, verbose: bool = False) -> cri_pb2.StatusResponse:
         """Conditions RuntimeReady and NetworkReady; `verbose` adds the plugin's configuration."""

@@ -26,6 +26,9 @@ from minikubelet.pods.probes.thresholds import Counter
 
 log = structlog.get_logger(__name__)
 
+#: Seconds after its timeout by which the runtime, if it is well, has killed a command; and until it is asked again.
+_SURELY_KILLED, _ASK_AGAIN = 5.0, 5.0
+
 STARTUP: Final = "startup"
 LIVENESS: Final = "liveness"
 READINESS: Final = "readiness"
@@ -92,7 +95,7 @@ class ContainerProber:
                 ):
                     name = f"{self._pod.metadata.name} {self._container.name} {kind} probe"
                     self._tasks[kind] = tasks.create_task(
-                        self._probe(kind, probe, _Call(tasks, name=f"{name} exec")), name=name
+                        self._probe(kind, probe, _Calls(tasks, probe, self._clients, name=f"{name} exec")), name=name
                     )
 
     def stop_restarting(self) -> None:
@@ -109,7 +112,7 @@ class ContainerProber:
             return result in (ProbeResult.SUCCESS, ProbeResult.FAILURE)
         return kind == LIVENESS and result is ProbeResult.FAILURE
 
-    async def _probe(self, kind: ProbeKind, probe: Probe, call: _Call) -> None:
+    async def _probe(self, kind: ProbeKind, probe: Probe, calls: _Calls) -> None:
         if kind != STARTUP:
             await self._started.wait()
         loop = asyncio.get_running_loop()
@@ -119,9 +122,9 @@ class ContainerProber:
         try:
             while True:
                 await asyncio.sleep(tick - loop.time())
-                await call.gone()
+                await calls.room()
                 tick = last_due(tick, period=probe.period_seconds, now=loop.time())
-                attempt = await self._run(kind, probe, call)
+                attempt = await self._run(kind, probe, calls)
                 if attempt.outcome is not Outcome.ERROR:
                     counter = counter.add(
                         ProbeResult.FAILURE if attempt.outcome is Outcome.FAILURE else ProbeResult.SUCCESS
@@ -133,7 +136,7 @@ class ContainerProber:
                         return
                 tick += probe.period_seconds
         finally:
-            call.cancel()
+            calls.cancel()
 
     def _first_tick(self, probe: Probe, *, resumed: bool) -> float:
         """On the loop's clock. The initial delay counts from the true start, to the fraction of a second."""
@@ -148,10 +151,10 @@ class ContainerProber:
             self._started.set()
         self._on_result(self._id, kind, result)
 
-    async def _run(self, kind: ProbeKind, probe: Probe, call: _Call) -> Attempt:
+    async def _run(self, kind: ProbeKind, probe: Probe, calls: _Calls) -> Attempt:
         target = Target(container=self._container, container_id=self._id, address=self._address())
         try:
-            attempt = await run_probe(probe, target, clients=self._clients, spawn=call.spawn)
+            attempt = await run_probe(probe, target, clients=self._clients, spawn=calls.spawn)
         except Exception as problem:
             log.exception(
                 "a probe could not be run", pod=self._pod.metadata.name, container=self._container.name, probe=kind
@@ -169,22 +172,42 @@ def last_due(tick: float, *, period: float, now: float) -> float:
     return tick + max((now - tick) // period, 0) * period
 
 
-class _Call:
-    """The exec call of one probe. It can outlive its run, because the runtime answers only when the process is gone."""
+class _Calls:
+    """The exec calls of one probe. One can outlive its run by far: the runtime kills the command when its time is up,
+    but answers only when all that the command has left behind has closed its output.
+    """
 
-    def __init__(self, tasks: asyncio.TaskGroup, *, name: str) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, probe: Probe, clients: Clients, *, name: str) -> None:
         self._tasks = tasks
         self._name = name
-        self._task: asyncio.Task[Any] | None = None
+        self._clients = clients
+        #: So many may hang; by then the verdict is failure, and more could not change it.
+        self._most = probe.failure_threshold
+        self._killed_after = probe.timeout_seconds + _SURELY_KILLED
+        self._began = 0.0
+        self._calls: set[asyncio.Task[Any]] = set()
 
     def spawn(self, call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        self._task = self._tasks.create_task(call, name=self._name)
-        return self._task
+        task = self._tasks.create_task(call, name=self._name)
+        self._began = asyncio.get_running_loop().time()
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
 
-    async def gone(self) -> None:
-        if self._task is not None:
-            await asyncio.wait({self._task})
+    async def room(self) -> None:
+        """Until another run may begin: when the command of the last one is gone.
+
+        That is when the call has ended, or does not end although the command's time has long been up and the runtime
+        is well: then what holds it is something that the command has left behind.
+        """
+        while self._calls:
+            left = self._began + self._killed_after - asyncio.get_running_loop().time()
+            if left <= 0 and len(self._calls) < self._most and await self._clients.runtime_answers():
+                return
+            await asyncio.wait(
+                self._calls, timeout=left if left > 0 else _ASK_AGAIN, return_when=asyncio.FIRST_COMPLETED
+            )
 
     def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        for call in self._calls:
+            call.cancel()

@@ -8,18 +8,22 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import grpc.aio
+import msgspec
 import pytest
 
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Container, ExecAction, HTTPGetAction, LifecycleHandler, Pod, Probe, TCPSocketAction
 from minikubelet.lifecycle.actions import Event
+from minikubelet.lifecycle.memory import ProbeResult, ProbeResults
 from minikubelet.pods.hooks import HookError, run_hook
 from minikubelet.pods.images import ImageError, ImagePuller
 from minikubelet.pods.probes.handlers.base import SUCCESS, Attempt, Outcome, Target
 from minikubelet.pods.probes.handlers.clients import Clients
 from minikubelet.pods.probes.handlers.command import Call, Settled
 from minikubelet.pods.probes.handlers.http_client import HttpClient
+from minikubelet.pods.probes.prober import ContainerProber
 from minikubelet.pods.probes.runner import run_probe
+from minikubelet.pods.pull_credentials import Found
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.images import ImageService
@@ -50,7 +54,7 @@ class Running:
     def __init__(self, cri: CRIClient, http: HttpClient, target: Target) -> None:
         self.cri = cri
         self.target = target
-        self.clients = Clients(exec_sync=cri.exec_sync, http=http)
+        self.clients = Clients(exec_sync=cri.exec_sync, http=http, runtime_answers=cri.answers)
 
     async def probe(self, probe: Probe) -> Attempt:
         async with asyncio.TaskGroup() as tasks:
@@ -71,6 +75,11 @@ class Running:
 class Recorder:
     def event(self, _pod: Pod, _event: Event) -> None:
         """Not what is looked at here."""
+
+
+class NoCredentials:
+    async def find(self, _repository: str, _pod: Pod | None = None) -> Found:
+        return Found()
 
 
 @contextlib.asynccontextmanager
@@ -145,6 +154,30 @@ async def test_a_child_that_holds_the_output_does_not_hold_up_the_verdict(runnin
     assert verdict_after < 3 < call_ended_after
 
 
+async def test_a_child_that_holds_the_output_does_not_hold_up_the_next_runs(running: Running) -> None:
+    probe = msgspec.structs.replace(
+        exec_probe("sh", "-c", "sleep 600 & sleep 600", timeout=1), period_seconds=1, failure_threshold=3
+    )
+    failed: asyncio.Future[ProbeResult] = asyncio.get_running_loop().create_future()
+    prober = ContainerProber(
+        POD,
+        Container(name="a", liveness_probe=probe),
+        container_id=running.target.container_id,
+        started_at=time.time(),
+        address=lambda: "",
+        seeds=ProbeResults(),
+        on_result=lambda _id, _kind, result: failed.set_result(result),
+        clients=running.clients,
+        recorder=Recorder(),
+    )
+    task = asyncio.create_task(prober.run())
+    async with asyncio.timeout(60):  # each would be held up for two minutes
+        assert await failed is ProbeResult.FAILURE
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 async def test_http_and_tcp_probes_reach_the_pod(running: Running) -> None:
     for _ in range(50):  # httpd is about to listen
         if await running.probe(Probe(tcp_socket=TCPSocketAction(port=8080))) == SUCCESS:
@@ -186,7 +219,7 @@ def wanted(image: str, policy: str) -> Container:
 
 async def test_image_policies_against_what_is_there(containerd: PrivateContainerd) -> None:
     async with channel_to(containerd) as channel:
-        puller = ImagePuller(ImageService(channel), recorder=Recorder(), clock=time.time)
+        puller = ImagePuller(ImageService(channel), credentials=NoCredentials(), recorder=Recorder(), clock=time.time)
         facts = await puller.ensure(POD, wanted("busybox:1.36", "IfNotPresent"))
         assert facts.ref.startswith("sha256:")
         assert facts == await puller.ensure(POD, wanted("docker.io/library/busybox:1.36", "Never"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Awaitable, Callable
 
 from minikubelet.pods.probes.handlers.command import ExecSync
 from minikubelet.pods.probes.handlers.http_client import HttpClient
@@ -13,5 +14,7 @@ from minikubelet.pods.probes.handlers.http_client import HttpClient
 class Clients:
     exec_sync: ExecSync
     http: HttpClient
+    #: Whether the runtime is well enough to answer at once.
+    runtime_answers: Callable[[], Awaitable[bool]]
     #: Runs by (probe type, result), for the metric prober_probe_total (PH 10); errors are not counted.
     totals: collections.Counter[tuple[str, str]] = dataclasses.field(default_factory=collections.Counter)

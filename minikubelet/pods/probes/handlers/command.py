@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from minikubelet.pods.gotext import duration, quote
@@ -13,7 +14,7 @@ from minikubelet.runtime import errors
 #: The runtime counts the timeout from the start of the process and reports it itself. Where it does not, because a
 #: child of the killed process holds its output open, the verdict is given this many seconds later without it,
 GRACE = 0.5
-#: and the call itself, which holds up the next run, is given up after so many (PH 6.2).
+#: and the call itself is given up after so many (PH 6.2).
 PATIENCE = 120.0
 
 _CODES: tuple[tuple[type[errors.ContainerRuntimeError], str], ...] = (
@@ -42,14 +43,14 @@ class ExecSync(Protocol):
     when the last process that holds the command's output is gone, or `patience` seconds after the timeout.
     """
 
-    async def __call__(
+    def __call__(
         self,
         container_id: str,
         command: Sequence[str],
         *,
-        timeout: int,  # noqa: ASYNC109
+        timeout: int,
         patience: float | None = None,
-    ) -> ExecOutput: ...
+    ) -> Coroutine[Any, Any, ExecOutput]: ...
 
 
 #: How a call ends: with its result, or with its error as a value, because nobody may be waiting for it any more.
@@ -61,7 +62,7 @@ Spawn = Callable[[Call], asyncio.Task[Settled]]
 
 async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, timeout: int, spawn: Spawn) -> Attempt:  # noqa: ASYNC109
     """Run the (expanded) command within `timeout` seconds. Only a command that could not be run at all is an error."""
-    call = spawn(_settled(exec_sync(target.container_id, command, timeout=timeout, patience=PATIENCE)))
+    call = spawn(_settled(partial(exec_sync, target.container_id, command, timeout=timeout, patience=PATIENCE)))
     try:
         done, _ = await asyncio.wait({call}, timeout=timeout + GRACE)
     except asyncio.CancelledError:
@@ -79,9 +80,9 @@ async def probe(exec_sync: ExecSync, command: Sequence[str], target: Target, *, 
     return failure((result.stdout + result.stderr)[:MAX_OUTPUT].decode(errors="replace"))
 
 
-async def _settled(call: Coroutine[Any, Any, ExecOutput]) -> Settled:
+async def _settled(call: Callable[[], Coroutine[Any, Any, ExecOutput]]) -> Settled:
     try:
-        return await call
+        return await call()
     except Exception as problem:  # noqa: BLE001 - handed on, not hidden
         return problem
 

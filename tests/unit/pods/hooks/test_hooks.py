@@ -53,12 +53,15 @@ class World:
             raise self.answer
         return self.answer
 
+    async def answers(self) -> bool:
+        return True
+
     def event(self, _pod: Pod, event: Event) -> None:
         self.events.append(event)
 
     async def run(self, handler: LifecycleHandler, *, port: int = 80) -> None:
         container = Container(name="a", ports=(ContainerPort(container_port=port, name="web"),))
-        clients = Clients(exec_sync=self.exec_sync, http=self.http)
+        clients = Clients(exec_sync=self.exec_sync, http=self.http, runtime_answers=self.answers)
         await run_hook(
             handler,
             pod=POD,

@@ -43,6 +43,7 @@ class World:
         self.events: list[Event] = []
         self.ended_calls: list[tuple[str, float]] = []
         self.address = "192.0.2.1"
+        self.runtime_is_well = True
 
     def seconds(self, kind: str) -> list[float]:
         return [second for name, second in self.runs if name == kind]
@@ -73,6 +74,9 @@ class World:
             raise end
         return ExecResult(exit_code=end, stdout=b"out", stderr=b"")
 
+    async def runtime_answers(self) -> bool:
+        return self.runtime_is_well
+
     def event(self, pod: Pod, event: Event) -> None:
         assert pod.metadata.name == "web"
         self.events.append(event)
@@ -97,7 +101,7 @@ class World:
             address=lambda: self.address,
             seeds=seeds or ProbeResults(),
             on_result=self.result,
-            clients=Clients(exec_sync=self.exec_sync, http=HttpClient()),
+            clients=Clients(exec_sync=self.exec_sync, http=HttpClient(), runtime_answers=self.runtime_answers),
             recorder=self,
             clock=lambda: EPOCH + asyncio.get_running_loop().time(),
         )
@@ -264,6 +268,42 @@ async def test_no_run_starts_while_the_process_of_the_last_one_lives() -> None:
         await until(6.5)
     assert world.verdicts("readiness") == [(1.5, F), (4.4, S)], "the verdict is not held up by the process"
     assert world.seconds("readiness") == [0, 4.4, 5, 6]
+
+
+async def test_what_a_killed_command_left_behind_does_not_hold_up_the_next_run_for_long() -> None:
+    world = World(lambda _kind, number: OK if number == 3 else (1000, 0))
+    async with probing(world.prober(container(readiness=exec_probe("readiness", period=10, failures=4)))):
+        await until(45)
+    assert world.seconds("readiness") == [0, 10, 20, 30, 40]
+    assert world.verdicts("readiness") == [(30, S)]
+
+
+async def test_a_run_that_hangs_is_a_failure_each_time() -> None:
+    world = World(every((1000, 0)))
+    async with probing(world.prober(container(liveness=exec_probe("liveness", failures=3)))):
+        await until(100)
+    assert world.seconds("liveness") == [0, 6, 12], "5 s after each timeout the command is gone for sure"
+    assert world.verdicts("liveness") == [(13.5, F)]
+
+
+async def test_no_more_runs_hang_than_count() -> None:
+    world = World(lambda _kind, number: (100, 0) if number < 4 else OK)
+    async with probing(world.prober(container(readiness=exec_probe("readiness", period=10, failures=2)))):
+        await until(112)
+    assert world.verdicts("readiness") == [(11.5, F)]
+    assert world.seconds("readiness") == [0, 10, 100, 110], "as soon as one is gone"
+
+
+async def test_a_runtime_that_is_stuck_is_given_no_more_to_do() -> None:
+    world = World(every((1000, 0)))
+    world.runtime_is_well = False
+    async with probing(world.prober(container(liveness=exec_probe("liveness", failures=3)))):
+        await until(50)
+        assert world.seconds("liveness") == [0]
+        world.runtime_is_well = True
+        await until(58)
+    assert world.seconds("liveness") == [0, 51, 57]
+    assert world.verdicts("liveness") == []
 
 
 # ---- errors ---------------------------------------------------------------------------

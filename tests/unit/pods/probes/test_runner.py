@@ -27,10 +27,14 @@ async def exec_sync(
     return ExecResult(exit_code=1, stdout=f"{command} {timeout} {patience}".encode(), stderr=b"")
 
 
+async def answers() -> bool:
+    return True
+
+
 @pytest.fixture
 async def clients() -> AsyncIterator[Clients]:
     async with HttpClient() as http:
-        yield Clients(exec_sync=exec_sync, http=http)
+        yield Clients(exec_sync=exec_sync, http=http, runtime_answers=answers)
 
 
 async def run(clients: Clients, probe: Probe, *, address: str = "127.0.0.1") -> Attempt:
