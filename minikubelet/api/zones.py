@@ -1,4 +1,8 @@
-"""Time zones by name, from the host's own files, and the host's local zone."""
+"""Time zones by name, and the host's local zone.
+
+Zones come from the host's own files where it has them, which its updates keep in step with the laws, else from the
+package tzdata (zoneinfo looks there by itself).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,11 @@ _LOCALTIME = Path("/etc/localtime")
 
 
 class ZoneError(ValueError):
-    """There is no such time zone on this host."""
+    """There is no such time zone."""
 
 
 def load_zone(name: str) -> ZoneInfo:
-    """An IANA time zone.
-
-    Raises ZoneError: no such zone, or the host has no time zone files (Debian's package tzdata brings them).
-    """
+    """An IANA time zone. Raises ZoneError."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -7,43 +7,38 @@ the whole transaction, counters included, is undone.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from minikubelet.api.batch import CronJob, Job, is_indexed
+from minikubelet.api.batch import is_indexed
 from minikubelet.api.index_set import IndexSet
-from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import Event
 from minikubelet.store.job_records import (
-    Condition,
     CronRecord,
     IndexRecord,
     JobRecord,
     JobState,
-    Mark,
     Outcome,
     PodRecord,
 )
+from minikubelet.store.job_rows import (
+    CRON_COLUMNS,
+    JOB_COLUMNS,
+    POD_COLUMNS,
+    Row,
+    as_json,
+    cron_of,
+    job_of,
+    job_row,
+    pod_of,
+)
 
 _MOST_EVENTS = 100
-_JOB_COLUMNS = (
-    "uid, namespace, name, owner, generation, state, file, job, spec_hash, suspend, created_at, start_time,"
-    " completion_time, succeeded, failed, completed, failed_indexes, conditions, failure_times, success_time"
-)
-_POD_COLUMNS = (
-    "uid, job_uid, namespace, name, idx, failures, ignored, created_at, pod, mark, marked_at, outcome, outcome_at,"
-    " phase, exit_codes, cut, gone"
-)
-
-
-_CRON_COLUMNS = "uid, file, cron, created_at, reference_at, last_schedule_time, last_successful_time, removed"
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 
 class StaleError(Exception):
@@ -75,8 +70,8 @@ class Books(NamedTuple):
 # ---- Jobs ----------------------------------------------------------------------------
 def insert_job(connection: sqlite3.Connection, job: JobRecord) -> None:
     """A new Job. Raises sqlite3.IntegrityError while another run of its name is in the books."""
-    marks = ", ".join("?" * len(_JOB_COLUMNS.split(",")))
-    connection.execute(f"INSERT INTO jobs ({_JOB_COLUMNS}) VALUES ({marks})", _job_row(job))  # noqa: S608
+    marks = ", ".join("?" * len(JOB_COLUMNS.split(",")))
+    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({marks})", job_row(job))  # noqa: S608
 
 
 def write_job(
@@ -90,9 +85,9 @@ def write_job(
 ) -> None:
     """One decision, whole. Raises StaleError."""
     if after != before:
-        names = _JOB_COLUMNS.split(", ")[1:]
+        names = JOB_COLUMNS.split(", ")[1:]
         assigned = ", ".join(f"{name.strip()} = ?" for name in names)
-        row = _job_row(after)
+        row = job_row(after)
         found = connection.execute(f"UPDATE jobs SET {assigned} WHERE uid = ?", (*row[1:], row[0]))  # noqa: S608
         _expect_one(found, after.name)
         _write_indexes(connection, before, after)
@@ -146,7 +141,7 @@ def write_cron(connection: sqlite3.Connection, cron: CronRecord) -> None:
             cron.namespace,
             cron.name,
             cron.file,
-            _json(cron.cron),
+            as_json(cron.cron),
             cron.created_at,
             cron.reference_at,
             cron.last_schedule_time,
@@ -181,18 +176,18 @@ def load(connection: sqlite3.Connection) -> Books:
         indexes.setdefault(uid, {})[index] = record
     unreadable: list[str] = []
     jobs = _readable(
-        connection.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY created_at, uid"),  # noqa: S608
-        lambda row: _job(row, indexes.get(row[0], {})),
+        connection.execute(f"SELECT {JOB_COLUMNS} FROM jobs ORDER BY created_at, uid"),  # noqa: S608
+        lambda row: job_of(row, indexes.get(row[0], {})),
         unreadable,
     )
     pods = _readable(
-        connection.execute(f"SELECT {_POD_COLUMNS} FROM job_pods ORDER BY created_at, uid"),  # noqa: S608
-        _pod,
+        connection.execute(f"SELECT {POD_COLUMNS} FROM job_pods ORDER BY created_at, uid"),  # noqa: S608
+        pod_of,
         unreadable,
     )
     crons = _readable(
-        connection.execute(f"SELECT {_CRON_COLUMNS} FROM cronjobs ORDER BY created_at, uid"),  # noqa: S608
-        _cron,
+        connection.execute(f"SELECT {CRON_COLUMNS} FROM cronjobs ORDER BY created_at, uid"),  # noqa: S608
+        cron_of,
         unreadable,
     )
     return Books(jobs, pods, crons, unreadable)
@@ -221,76 +216,6 @@ def checked(job: JobRecord, pods: Sequence[PodRecord]) -> JobRecord:
 
 
 # ---- rows ----------------------------------------------------------------------------
-def spec_hash(job: Job) -> str:
-    """Over the canonical spec: defaults filled in, keys sorted."""
-    return hashlib.sha256(msgspec.json.encode(job.spec, order="sorted")).hexdigest()
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="sorted")
-
-
-def _job_row(job: JobRecord) -> Row:
-    return (
-        job.uid,
-        job.namespace,
-        job.name,
-        job.owner,
-        job.generation,
-        job.state.value,
-        job.file,
-        _json(job.job),
-        spec_hash(job.job),
-        job.suspend,
-        job.created_at,
-        job.start_time,
-        job.completion_time,
-        job.succeeded_pods,
-        job.failed,
-        str(job.completed),
-        str(job.failed_indexes),
-        _json(job.conditions),
-        _json(job.failure_times),
-        job.success_time,
-    )
-
-
-def _job(row: Row, indexes: dict[int, IndexRecord]) -> JobRecord:
-    return JobRecord(
-        uid=row[0],
-        owner=row[3],
-        generation=row[4],
-        state=JobState(row[5]),
-        file=row[6],
-        job=msgspec.json.decode(row[7], type=Job),
-        suspend=None if row[9] is None else bool(row[9]),
-        created_at=row[10],
-        start_time=row[11],
-        completion_time=row[12],
-        succeeded_pods=row[13],
-        failed=row[14],
-        completed=IndexSet.parse(row[15]),
-        failed_indexes=IndexSet.parse(row[16]),
-        conditions=msgspec.json.decode(row[17], type=tuple[Condition, ...]),
-        failure_times=msgspec.json.decode(row[18], type=tuple[float, ...]),
-        success_time=row[19],
-        indexes=indexes,
-    )
-
-
-def _cron(row: Row) -> CronRecord:
-    return CronRecord(
-        uid=row[0],
-        file=row[1],
-        cron=msgspec.json.decode(row[2], type=CronJob),
-        created_at=row[3],
-        reference_at=row[4],
-        last_schedule_time=row[5],
-        last_successful_time=row[6],
-        removed=bool(row[7]),
-    )
-
-
 def _write_indexes(connection: sqlite3.Connection, before: JobRecord, after: JobRecord) -> None:
     if before.indexes is after.indexes:
         return
@@ -321,7 +246,7 @@ def _write_pod(connection: sqlite3.Connection, change: PodChange) -> None:
                 after.failures,
                 after.ignored,
                 after.created_at,
-                _json(after.pod),
+                as_json(after.pod),
             ),
         )
         return
@@ -334,7 +259,7 @@ def _write_pod(connection: sqlite3.Connection, change: PodChange) -> None:
             after.outcome.value if after.outcome else None,
             after.outcome_at,
             after.phase,
-            _json(after.exit_codes),
+            as_json(after.exit_codes),
             after.cut,
             after.gone,
             after.uid,
@@ -342,29 +267,6 @@ def _write_pod(connection: sqlite3.Connection, change: PodChange) -> None:
         ),
     )
     _expect_one(found, after.name)
-
-
-def _pod(row: Row) -> PodRecord:
-    gone = bool(row[16])
-    return PodRecord(
-        uid=row[0],
-        job_uid=row[1],
-        namespace=row[2],
-        name=row[3],
-        index=row[4],
-        failures=row[5],
-        ignored=row[6],
-        created_at=row[7],
-        pod=None if gone else msgspec.json.decode(row[8], type=Pod),
-        mark=Mark(row[9]) if row[9] else None,
-        marked_at=row[10],
-        outcome=Outcome(row[11]) if row[11] else None,
-        outcome_at=row[12],
-        phase=row[13],
-        exit_codes=msgspec.json.decode(row[14], type=dict[str, int]),
-        cut=bool(row[15]),
-        gone=gone,
-    )
 
 
 def _expect_one(found: sqlite3.Cursor, name: str) -> None:

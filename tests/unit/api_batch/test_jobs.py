@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import zoneinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 
 from minikubelet.api.batch import CronJob, Job, JobSpec
 from minikubelet.api.decode import DecodedFile, decode_file
+from minikubelet.api.zones import ZoneError, load_zone, local_zone
 
 CONTAINER = {"name": "main", "image": "busybox"}
 
@@ -436,3 +439,17 @@ def test_a_cronjobs_name_leaves_room_for_the_minute(length: int, fine: bool) -> 
 def test_zones_load_by_name() -> None:
     assert not errors(cron({"timeZone": "Europe/Berlin"}))
     assert not errors(cron({"timeZone": "Etc/GMT+5"}))
+
+
+def test_zones_load_on_a_host_that_has_no_files_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    zoneinfo.reset_tzpath(())
+    zoneinfo.ZoneInfo.clear_cache()
+    try:
+        assert load_zone("Europe/Berlin").utcoffset(datetime(2026, 7, 1, tzinfo=UTC)) == timedelta(hours=2)
+        monkeypatch.setenv("TZ", ":America/Caracas")
+        assert str(local_zone()) == "America/Caracas"
+        with pytest.raises(ZoneError):
+            load_zone("Nowhere/City")
+    finally:
+        zoneinfo.reset_tzpath()
+        zoneinfo.ZoneInfo.clear_cache()
