@@ -32,6 +32,8 @@ class PrivateNode:
     ) -> None:
         """`endpoint`: a socket for the daemon other than containerd's own, relative to the node's folder."""
         self.containerd = PrivateContainerd(base, binary=containerd)
+        #: What runs the daemon.
+        self.command: Sequence[str] = (str(_MINIKUBELET),)
         self.base = self.containerd.base
         self.endpoint = self.base / endpoint if endpoint else self.containerd.socket
         self.manifests = self.base / "manifests"
@@ -65,17 +67,28 @@ class PrivateNode:
             raise RuntimeError(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
-    def start(self, *, within: float = 30) -> None:
-        """Start the daemon and return when it serves /pods. Raises RuntimeError with the end of its log."""
+    def start(self, *, within: float = 30, serving: bool = True) -> None:
+        """Start the daemon if it does not run, and return when it serves /pods, or at once.
+
+        Raises RuntimeError with the end of its log.
+        """
+        if self._daemon is None:
+            self._launch()
+        if serving:
+            self._until_serving(within)
+
+    def _launch(self) -> None:
         with self.log.open("ab") as log:
             # A session of its own: Ctrl-C at a terminal is for whoever runs this, who then ends the daemon.
             self._daemon = subprocess.Popen(
-                [str(_MINIKUBELET), "run", "--config", str(self._config)],
+                [*self.command, "run", "--config", str(self._config)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
+
+    def _until_serving(self, within: float) -> None:
         deadline = time.monotonic() + within
         while not self._serves():
-            if self._daemon.poll() is not None or time.monotonic() > deadline:
+            if self._daemon is None or self._daemon.poll() is not None or time.monotonic() > deadline:
                 tail = self.log.read_text(errors="replace")[-3000:]
                 self.stop()
                 raise RuntimeError(f"minikubelet did not start; the end of its log:\n{tail}")
