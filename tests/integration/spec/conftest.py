@@ -19,6 +19,8 @@ from tests.support.printed import printed_lines
 _NUMBERS = itertools.count()
 #: Runs as a user that has no number in the image.
 NAMED = Image(names=("docker.io/library/named:1",), user="app")
+#: Says something of its own, or what it is told to.
+WORDED = Image(names=("docker.io/library/worded:1",), entrypoint=("echo",), cmd=("from the image",))
 NUMBERED = Image(names=("docker.io/library/numbered:1",), user="1000")
 
 
@@ -127,7 +129,7 @@ def _started(config: str) -> Iterator[PrivateNode]:
     try:
         node.base.chmod(0o711)  # a pod with users of its own has to find its way to its root file system
         node.configure(config)
-        node.create(images=(BUSYBOX, PAUSE, NAMED, NUMBERED))
+        node.create(images=(BUSYBOX, PAUSE, NAMED, NUMBERED, WORDED))
         node.start()
         yield node
     finally:

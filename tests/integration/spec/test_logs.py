@@ -53,11 +53,11 @@ def numbers(path: Path) -> list[int]:
 def test_lg_2_a_log_is_put_aside_packed_and_in_the_end_removed(lab: Lab) -> None:
     go = lab.node.base / "go"
     go.mkdir()
-    spec = {"volumes": [{"name": "go", "hostPath": {"path": str(go)}}]}
+    volumes = [{"name": "go", "hostPath": {"path": str(go)}}]
     mounts = [{"name": "go", "mountPath": "/go"}]
     # The other container's small log is left alone.
     containers = [sh(WRITE, volumeMounts=mounts), sh("echo once; " + FOREVER, name="quiet")]
-    name = lab.put(containers=containers, **spec)
+    name = lab.put(containers=containers, volumes=volumes)
     lab.comes_to(name, "Running")
     (folder,) = lab.node.logs.glob(f"*_{name}_*")
 
