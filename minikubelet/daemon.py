@@ -25,6 +25,7 @@ from minikubelet.api import quantity
 from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
+from minikubelet.imaging import Imaging
 from minikubelet.jobs.controller import JobController, Key, Manifest
 from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
@@ -34,7 +35,6 @@ from minikubelet.node.log_rotation import LogRotation
 from minikubelet.node.offer import node_offer
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.pods.cgroups import pod_cgroups
-from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.manager import PodManager, Wanted
 from minikubelet.pods.objects import ObjectStore, Stored
@@ -53,7 +53,6 @@ from minikubelet.runtime.channel import connect
 from minikubelet.runtime.checks import inspect, keep_looking
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.host import default_address, node_context
-from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.mapping.cgroup import pod_limits
 from minikubelet.runtime.state import RuntimeState
@@ -116,6 +115,15 @@ class Daemon:
         self._recorder = EventRecorder(clock=time.time)
         self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
         self._objects = ObjectStore()
+        self._imaging = Imaging(
+            config,
+            channel=channel,
+            state=self._state,
+            live=self._live,
+            recorder=self._recorder,
+            credentials=PullCredentials(self._objects, root=config.root_dir, home=_home()),
+        )
+        self._reporting.image_archives = self._imaging.status
         self._manager = PodManager(store=store, live=self._live, node_ip=config.node_ip or default_address())
         self._jobs = JobController(
             transact=store.durably,
@@ -147,6 +155,7 @@ class Daemon:
                 tasks.create_task(self._state.run(), name="follow containerd"),
                 tasks.create_task(source.run(self._wanted), name="watch the manifests"),
                 tasks.create_task(keep_watchdog_fed(), name="feed the watchdog"),
+                tasks.create_task(self._imaging.run(), name="look after images"),
                 tasks.create_task(self._run_pods(), name="run pods"),
                 tasks.create_task(self._log_rotation().run(), name="rotate logs"),
                 tasks.create_task(
@@ -174,6 +183,7 @@ class Daemon:
             (it.object for it in desired.objects.values() if isinstance(it.object, Stored)),
             uncertain=bool(desired.errors or desired.being_written),
         )
+        self._imaging.manifests_name(it.object for it in desired.objects.values())
         self._manager.apply({key: Wanted(it.pod, it.file) for key, it in desired.pods.items()})
         self._jobs.apply(jobs=_manifests(desired, Job), crons=_manifests(desired, CronJob))
         self._first_read.set()
@@ -181,6 +191,7 @@ class Daemon:
     async def _run_pods(self) -> None:
         async with self._services() as services, self._manager.serve(services):
             await self._first_read.wait()
+            self._imaging.informed.set()
             notify("STATUS=running pods")
             for uid in self._state.uids():
                 self._manager.end_orphan(uid, pod=self._state.carried(uid))
@@ -200,18 +211,12 @@ class Daemon:
         cgroups = pod_cgroups(node)
         await cgroups.prepare()
         await self._state.wait_connected()
-        puller = ImagePuller(
-            ImageService(self._channel),
-            credentials=PullCredentials(self._objects, root=config.root_dir, home=_home()),
-            recorder=self._recorder,
-            clock=time.time,
-            pulls_at_once=config.image_pulls_at_once,
-        )
         async with HttpClient() as http:
             yield Services(
                 cri=self._cri,
                 state=self._state,
-                images=puller,
+                images=self._imaging.puller,
+                image_news=self._imaging.news,
                 volumes=VolumeManager(
                     config.root_dir,
                     allocatable=node.allocatable,
@@ -269,6 +274,7 @@ class Daemon:
             user_namespaces=runtime.user_namespaces,
             recursive_read_only=runtime.recursive_read_only,
             image_volumes=runtime.image_volumes,
+            sandbox_image=self._imaging.reached(runtime.sandbox_image),
         )
         offer = await asyncio.to_thread(
             node_offer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
 import structlog
@@ -17,7 +17,7 @@ from minikubelet.pods.times import rfc3339
 from minikubelet.runtime.checks import Finding, RuntimeFacts
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.events import encoded_events
-from minikubelet.server.parts import ManifestProblem, ManifestsStatus, Parts, RuntimeStatus, Status
+from minikubelet.server.parts import ImageArchivesStatus, ManifestProblem, ManifestsStatus, Parts, RuntimeStatus, Status
 from minikubelet.sources.desired import Desired
 
 log = structlog.get_logger(__name__)
@@ -33,6 +33,7 @@ class Reporting:
         self._state = state
         self._started_at = time.time()
         self.desired: Desired | None = None
+        self.image_archives: Callable[[], ImageArchivesStatus] = ImageArchivesStatus
         self._findings: tuple[str, ...] = ()
         self._runtime: RuntimeFacts | None = None
 
@@ -80,6 +81,7 @@ class Reporting:
                 notes=_problems(desired.notes.values()),
                 being_written=tuple(sorted(desired.being_written)),
             ),
+            image_archives=self.image_archives(),
             pods=dict(Counter(pod.status.phase if pod.status else "Pending" for pod in self._live.all())),
             findings=self._findings,
             not_ready={check: reason for check, reason in failing.items() if reason is not None},

@@ -82,6 +82,17 @@ def with_default_tag(image: str) -> str:
     return image if name.tag or name.digest else f"{image}:latest"
 
 
+def full_name(image: str) -> str:
+    """The name under which the runtime knows the image: `busybox` is `docker.io/library/busybox:latest`.
+
+    Where there is a digest a tag means nothing.
+
+    Raises ImageNameError: as `parse`.
+    """
+    name = parse(with_default_tag(image))
+    return f"{name.repository}@{name.digest}" if name.digest else str(name)
+
+
 def default_pull_policy(image: str) -> str:
     """`Always` for a tag that moves (`latest`, also when none is written), else `IfNotPresent` (IN-9)."""
     try:

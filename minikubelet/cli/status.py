@@ -8,7 +8,7 @@ import click
 
 from minikubelet.cli import ages
 from minikubelet.cli.client import decoded, fetch, server_option
-from minikubelet.server.parts import Status
+from minikubelet.server.parts import ImageArchivesStatus, Status
 
 _PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 
@@ -21,7 +21,7 @@ def command(server: str) -> None:
 
 
 def lines(status: Status, *, now: datetime) -> list[str]:
-    runtime, manifests = status.runtime, status.manifests
+    runtime, manifests, archives = status.runtime, status.manifests, status.image_archives
     name = " ".join(filter(None, (runtime.name, runtime.version))) or "container runtime"
     reached = "connected" if runtime.connected else f"NOT CONNECTED{': ' + runtime.reason if runtime.reason else ''}"
     broken = len({error.file for error in manifests.errors})
@@ -37,15 +37,27 @@ def lines(status: Status, *, now: datetime) -> list[str]:
         f"Ready:      {ready}",
         f"Runtime:    {name} at {runtime.endpoint}, {reached}",
         f"Manifests:  {manifests.folder}, " + (f"{broken} with ERRORS" if broken else "no errors"),
+        *([f"Images:     {_images(archives)}"] if archives.folder else []),  # an older daemon says nothing of them
         f"Pods:       {total}" + (f" ({', '.join(phases)})" if phases else ""),
     ]
     for title, entries in (
         ("Not ready", [f"{check}: {reason}" for check, reason in status.not_ready.items()]),
         ("Errors in manifests", [str(error) for error in manifests.errors]),
-        ("Waiting to be closed by whoever writes them", list(manifests.being_written)),
+        ("Errors in image archives", [str(error) for error in archives.errors]),
+        (
+            "Waiting to be closed by whoever writes them",
+            [*manifests.being_written, *archives.being_written],
+        ),
+        ("Image archives being imported", list(archives.importing)),
         ("Remarks on manifests", [str(note) for note in manifests.notes]),
         ("Findings on this host", list(status.findings)),
     ):
         if entries:
             shown += ["", f"{title}:", *(f"  {entry}" for entry in entries)]
     return shown
+
+
+def _images(archives: ImageArchivesStatus) -> str:
+    count, broken = len(archives.archives), len(archives.errors)
+    found = "no archives" if not count else "1 archive" if count == 1 else f"{count} archives"
+    return f"{archives.folder}, {found}" + (f", {broken} with ERRORS" if broken else ", no errors" if count else "")

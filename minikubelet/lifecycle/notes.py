@@ -6,13 +6,14 @@ that the action has finished: `decide` takes what is observed for the truth.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeVar
 
 import msgspec
 
 from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.memory import HookState, Memory, ProbeResult, StartError, StopCause
-from minikubelet.lifecycle.records import Observed
+from minikubelet.lifecycle.records import Observed, ObservedContainer
 from minikubelet.lifecycle.stop import grace_of, stop_requested
 from minikubelet.lifecycle.view import NO_RESULTS, find
 
@@ -20,6 +21,8 @@ from minikubelet.lifecycle.view import NO_RESULTS, find
 CONFIG_ERROR = "CreateContainerConfigError"
 #: What a failed pull is shown as between two tries.
 PULL_BACKOFF = "ImagePullBackOff"
+#: Why a container has no image, besides a failed pull.
+_NO_IMAGE = frozenset({"ErrImageNeverPull", "ImageInspectError"})
 
 T = TypeVar("T")
 ProbeKind = Literal["startup", "liveness", "readiness"]
@@ -72,6 +75,23 @@ def retry_configuration(memory: Memory, *, now: float, pulls: bool = False) -> M
         if error.reason == CONFIG_ERROR or (pulls and PULL_BACKOFF in (error.reason, error.later_reason))
     }
     return _replace(memory, start_errors={**memory.start_errors, **due}) if due else memory
+
+
+def retry_images(memory: Memory, *, now: float) -> Memory:
+    """An image that containers wait for may be there now: no need to wait any longer."""
+    due = {
+        name: _replace(error, retry_at=min(error.retry_at, now))
+        for name, error in memory.start_errors.items()
+        if error.reason in _NO_IMAGE or PULL_BACKOFF in (error.reason, error.later_reason)
+    }
+    return _replace(memory, start_errors={**memory.start_errors, **due}) if due else memory
+
+
+def names_taken(memory: Memory, containers: Iterable[ObservedContainer]) -> Memory:
+    """These never ran, and cannot be removed: the next of each gets a name of its own by counting on."""
+    counts = {it.name: it.restart_count for it in containers}
+    higher = {name: count for name, count in counts.items() if count > memory.restart_counts.get(name, -1)}
+    return _replace(memory, restart_counts={**memory.restart_counts, **higher}) if higher else memory
 
 
 def post_start_finished(memory: Memory, container_id: str, error: StartError | None) -> Memory:

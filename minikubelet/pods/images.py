@@ -59,6 +59,21 @@ class Credentials(Protocol):
     async def find(self, repository: str, pod: Pod | None = None) -> Found: ...
 
 
+class Archives(Protocol):
+    """What is needed of `sources.archives.ImageArchives`."""
+
+    def may_bring(self, image: str) -> bool: ...
+    async def bring(self, image: str) -> bool: ...
+
+
+class _NoArchives:
+    def may_bring(self, _image: str) -> bool:
+        return False
+
+    async def bring(self, _image: str) -> bool:
+        return False
+
+
 class Recorder(Protocol):
     def event(self, pod: Pod, event: Event) -> None: ...
 
@@ -79,6 +94,7 @@ class ImagePuller:
         images: Images,
         *,
         credentials: Credentials,
+        archives: Archives | None = None,
         recorder: Recorder,
         clock: Callable[[], float],
         pulls_at_once: int | None = 1,
@@ -86,6 +102,7 @@ class ImagePuller:
         """`clock` in unix seconds; `pulls_at_once`: None for any number (maxParallelImagePulls)."""
         self._images = images
         self._credentials = credentials
+        self._archives = archives or _NoArchives()
         self._recorder = recorder
         self._clock = clock
         self._slots = asyncio.Semaphore(pulls_at_once) if pulls_at_once else contextlib.nullcontext()
@@ -105,6 +122,8 @@ class ImagePuller:
             request.fail("InvalidImageName", text, event="InspectFailed")
         if container.image_pull_policy != "Always":
             present = await self._inspect(name, request)
+            if present is None and await self._archives.bring(name):
+                present = await self._inspect(name, request)
             if present is not None:
                 text = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
                 request.tell("Normal", "Pulled", text)
@@ -117,6 +136,11 @@ class ImagePuller:
         for event in found.events:
             self._recorder.event(pod, event)
         return await self._pull(name, request, found.logins)
+
+    async def prepare(self, image: str) -> None:
+        """Wait for an image that an archive may bring, if it is not there. May be cancelled at any point."""
+        if self._archives.may_bring(image) and await self._images.status(image) is None:
+            await self._archives.bring(image)
 
     async def pull(self, image: str) -> ImageFacts:
         """Pull an image that no pod asks for, with this node's own credentials. May be cancelled at any point.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 
 from minikubelet.api.objects import refs_of
 from minikubelet.api.pod import Pod
@@ -32,7 +33,15 @@ async def create_sandbox(pod: Pod, *, attempt: int, services: Services, handle: 
     What fails is told as an event and tried again, for as long as the pod is wanted. Raises Abandoned when it no longer
     is, RuntimeUnavailableError when containerd went away.
     """
-    with services.objects.watched(lambda: refs_of(pod)) as changed:
+
+    def image_arrived(names: Collection[str]) -> None:
+        if services.node.sandbox_image in names:
+            changed.set()
+
+    with (
+        services.objects.watched(lambda: refs_of(pod)) as changed,
+        services.image_news.subscribed(image_arrived),
+    ):
         await _try_until_made(pod, attempt=attempt, services=services, handle=handle, changed=changed)
 
 
@@ -49,6 +58,7 @@ async def _try_until_made(
                 await services.volumes.setup(pod)
                 policy = _RETRY
                 await make_log_directory(pod, "", services.node)
+                await services.images.prepare(services.node.sandbox_image)
             async with handle.slot(services.starts, Turn.SANDBOX):
                 await uncut(_run(pod, attempt, services), name=f"{pod.metadata.name} RunPodSandbox")
         except RuntimeUnavailableError:

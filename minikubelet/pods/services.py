@@ -8,6 +8,7 @@ from collections.abc import Callable
 from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.admission import Admit
 from minikubelet.pods.cgroups import PodCgroups
+from minikubelet.pods.image_news import ImageNews
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.objects import ObjectStore
@@ -27,6 +28,7 @@ class Services:
     cri: CRIClient
     state: RuntimeState
     images: ImagePuller
+    image_news: ImageNews
     volumes: VolumeManager
     users: UserRanges
     cgroups: PodCgroups

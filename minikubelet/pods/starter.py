@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from minikubelet.api.pod import Container, Pod, PodSpec
+from minikubelet.api.pod_images import images_of
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Event, StartContainer
 from minikubelet.lifecycle.memory import Memory, StartError
@@ -92,6 +93,7 @@ class Starter:
         if container is None:  # an update of the manifest has dropped it since
             raise Abandoned
         version, environment = self._services.objects.version, Environment()
+        news = self._services.image_news.moment
         try:
             async with handle.may_cut():
                 config, environment = await self._config(action, pod, container)
@@ -101,7 +103,10 @@ class Starter:
                     name=f"{pod.metadata.name} {action.key} calls",
                 )
         except ImageError as failure:
-            return partial(notes.start_failed, name=action.name, error=failure.error)
+            error = failure.error
+            if self._services.image_news.since(news, images_of(pod.spec)):  # it came while we looked
+                error = msgspec.structs.replace(error, retry_at=min(error.retry_at, self._services.clock()))
+            return partial(notes.start_failed, name=action.name, error=error)
         except _StartFailedError as failure:
             message, now = environment.conceal(str(failure)), self._services.clock()
             self._event(pod, action.name, "Failed", f"Error: {message}", kind="Warning")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ import structlog
 from minikubelet.api.identity import SEEN_ANNOTATION
 from minikubelet.api.objects import Ref, pull_secrets_of, refs_of
 from minikubelet.api.pod import Pod
+from minikubelet.api.pod_images import images_of
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
@@ -113,7 +114,10 @@ class PodWorker:
             probing = Probing(tasks, services=self._services, on_result=self._probed)
             files = tasks.create_task(self._refreshing.run(), name=f"{self.pod.metadata.name} volumes' files")
             try:
-                with self._services.objects.subscribed(self._objects_changed):
+                with (
+                    self._services.objects.subscribed(self._objects_changed),
+                    self._services.image_news.subscribed(self._images_arrived),
+                ):
                     await self._live(tasks, probing)
             finally:
                 files.cancel()
@@ -250,6 +254,11 @@ class PodWorker:
         if changed:
             pulls = not changed.isdisjoint(pull_secrets_of(self.pod))
             self.memory = notes.retry_configuration(self.memory, now=self._now(), pulls=pulls)
+            self.wake()
+
+    def _images_arrived(self, names: Collection[str]) -> None:
+        if not images_of(self.pod.spec).isdisjoint(names):
+            self.memory = notes.retry_images(self.memory, now=self._now())
             self.wake()
 
     # ---- telling ------------------------------------------------------------------

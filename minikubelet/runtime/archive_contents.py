@@ -116,10 +116,10 @@ def _annotated_name(annotations: Mapping[str, str]) -> str:
 
 def _named(name: str, *, media_type: str, digest: str, size: int) -> NamedImage:
     try:
-        full = image_name.parse(image_name.with_default_tag(name))
+        full = image_name.full_name(name)
     except image_name.ImageNameError as error:
         raise ArchiveError(str(error)) from error
-    return NamedImage(name=str(full), media_type=media_type, digest=digest, size=size)
+    return NamedImage(name=full, media_type=media_type, digest=digest, size=size)
 
 
 def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: dict[str, Blob]) -> None:

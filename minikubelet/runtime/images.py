@@ -12,13 +12,17 @@ from pathlib import Path
 
 import grpc.aio
 import msgspec
+import structlog
 from google.protobuf import field_mask_pb2
 
+from minikubelet.api.image_name import full_name, parse
 from minikubelet.runtime import archive
 from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.channel import NAMESPACE
-from minikubelet.runtime.errors import NotFoundError, translated
+from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, translated
 from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, images_pb2, images_pb2_grpc
+
+log = structlog.get_logger(__name__)
 
 #: Seconds. A pull has no deadline: it takes as long as the image is big.
 _SHORT = 30
@@ -53,7 +57,20 @@ class ImageService:
         """Pull and return the runtime's reference to the image (IM-3). Takes as long as it takes; may be cancelled."""
         request = cri_pb2.PullImageRequest(image=cri_pb2.ImageSpec(image=image), auth=auth, sandbox_config=sandbox)
         with translated():
-            return (await self._stub.PullImage(request)).image_ref
+            ref = (await self._stub.PullImage(request)).image_ref
+        await self._note_pulled(image)
+        return ref
+
+    async def _note_pulled(self, image: str) -> None:
+        """Note who brought it, under each name that the pull has given it."""
+        name = full_name(image)
+        repository = parse(name).repository
+        try:
+            found = await self.status(image)
+            digests = [it for it in (found.repo_digests if found else ()) if it.partition("@")[0] == repository]
+            await self.mark_brought({name, *digests})
+        except ContainerRuntimeError as error:
+            log.warning("a pulled image is taken for another's, so it is never removed", image=name, error=str(error))
 
     async def list_images(self) -> list[cri_pb2.Image]:
         with translated():

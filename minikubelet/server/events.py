@@ -25,13 +25,15 @@ def as_v1(recorded: RecordedEvent, *, node: str) -> dict[str, object]:
     identity = msgspec.json.encode((recorded.uid, event))
     suffix = hashlib.sha256(identity).hexdigest()[:16]
     about = {"kind": "Pod", "apiVersion": "v1", "namespace": recorded.namespace, "name": recorded.pod}
+    if not recorded.namespace:  # the node's own
+        about = {"kind": "Node", "apiVersion": "v1", "name": recorded.pod}
     about["uid"] = recorded.uid
     if recorded.field_path:
         about["fieldPath"] = recorded.field_path
     return {
         "metadata": {
             "name": f"{recorded.pod}.{suffix}",
-            "namespace": recorded.namespace,
+            "namespace": recorded.namespace or "default",
             "creationTimestamp": rfc3339(recorded.first_at),
         },
         "involvedObject": about,

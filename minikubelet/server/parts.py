@@ -51,6 +51,30 @@ class ManifestsStatus(_Part, frozen=True, kw_only=True):
     being_written: tuple[str, ...] = ()
 
 
+class ArchiveProblem(_Part, frozen=True, kw_only=True):
+    file: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.message}"
+
+
+class ImportedArchive(_Part, frozen=True, kw_only=True):
+    file: str
+    #: Full names; empty until it was imported for the first time.
+    images: tuple[str, ...] = ()
+
+
+class ImageArchivesStatus(_Part, frozen=True, kw_only=True):
+    folder: str = ""
+    archives: tuple[ImportedArchive, ...] = ()
+    errors: tuple[ArchiveProblem, ...] = ()
+    #: Files that wait until whoever writes them closes them.
+    being_written: tuple[str, ...] = ()
+    #: Files that are being imported, or wait for that.
+    importing: tuple[str, ...] = ()
+
+
 class Status(_Part, frozen=True, kw_only=True):
     version: str
     node: str
@@ -58,6 +82,7 @@ class Status(_Part, frozen=True, kw_only=True):
     started_at: str
     runtime: RuntimeStatus
     manifests: ManifestsStatus
+    image_archives: ImageArchivesStatus = ImageArchivesStatus()
     #: How many pods there are, by phase.
     pods: dict[str, int] = {}
     #: What start-up found wrong or worth knowing about the host, for people.

@@ -1,4 +1,4 @@
-"""Reading one manifest file so that half of it is never taken for the whole. `sources.folder` is the only caller.
+"""Reading one file so that half of it is never taken for the whole. `sources.listing` and `archives` are the callers.
 
 While a file is read it is under a read lease (`fcntl(F_SETLEASE, F_RDLCK)`). The kernel grants one only when nobody
 has the file open for writing, and refuses with EAGAIN otherwise; so "is somebody writing this?" is asked of the
@@ -12,11 +12,13 @@ comparing the file before and after, and says so in `Content.leased`, so that th
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import signal
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +66,21 @@ def read_quietly(path: Path) -> Content:
 
     Raises BeingWrittenError, UnusableError, and FileNotFoundError when the file has just gone.
     """
+    with _opened(path) as descriptor:
+        return _read(descriptor)
+
+
+def signature_quietly(path: Path) -> tuple[Signature, bool]:
+    """The state of a regular file that nobody is writing, and whether a lease vouches for that. Raises as above."""
+    with _opened(path) as descriptor:
+        leased = take_lease(descriptor)
+        found = os.fstat(descriptor)
+        _check_regular(found)
+        return signature_of(found), leased
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
     try:
         _check_regular(path.stat())  # before open: opening a pipe or a device can have effects
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -74,7 +91,7 @@ def read_quietly(path: Path) -> Content:
             raise BeingWrittenError from error
         raise UnusableError(f"cannot be read: {error.strerror}") from error
     try:
-        return _read(descriptor)
+        yield descriptor
     except OSError as error:
         raise UnusableError(f"cannot be read: {error.strerror}") from error
     finally:

@@ -37,6 +37,8 @@ class PrivateNode:
         self.base = self.containerd.base
         self.endpoint = self.base / endpoint if endpoint else self.containerd.socket
         self.manifests = self.base / "manifests"
+        #: Image archives; the folder is not made.
+        self.images = self.base / "images"
         #: Containers' logs: POD/CONTAINER/ATTEMPT.log.
         self.logs = self.base / "logs"
         self.log = self.base / "minikubelet.log"
@@ -55,9 +57,10 @@ class PrivateNode:
         """Start containerd and give it the images. Raises RuntimeError with what went wrong."""
         self.manifests.mkdir(exist_ok=True)
         self.containerd.start()
-        archive = write_archive(self.base / "images.tar", images)
-        self.ctr("images", "import", "--no-unpack", str(archive))
-        archive.unlink()
+        if images:
+            archive = write_archive(self.base / "images.tar", images)
+            self.ctr("images", "import", "--no-unpack", str(archive))
+            archive.unlink()
 
     def ctr(self, *arguments: str) -> str:
         client = self.containerd.binary.with_name("ctr")
@@ -166,6 +169,7 @@ class PrivateNode:
         self._config.write_text(f"""apiVersion: minikubelet.config/v1
 kind: MinikubeletConfiguration
 staticPodPath: {self.manifests}
+imageArchivesPath: {self.images}
 rootDir: {self.base}/minikubelet
 podLogsDir: {self.logs}
 containerRuntimeEndpoint: unix://{self.endpoint}

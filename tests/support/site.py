@@ -6,24 +6,26 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import msgspec
 import pytest
 
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.pb import cri_pb2
+from tests.support.images import BUSYBOX, PAUSE, Image
 from tests.support.node import PrivateNode
 
 
 class Site:
     """A node, and the runtime as it is behind the daemon's back."""
 
-    def __init__(self, node: PrivateNode, cri: CRIClient) -> None:
-        self.node, self.cri = node, cri
+    def __init__(self, node: PrivateNode, channel: grpc.aio.Channel) -> None:
+        self.node, self.channel, self.cri = node, channel, CRIClient(channel)
         self.journal = node.base / "journal"
         self.journal.mkdir()
 
@@ -105,16 +107,18 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def private_site(*, endpoint: Path | None = None, start: bool = True) -> AsyncIterator[Site]:
+async def private_site(
+    *, endpoint: Path | None = None, start: bool = True, images: Sequence[Image] = (BUSYBOX, PAUSE)
+) -> AsyncIterator[Site]:
     """With `start`, the daemon runs. In the end nothing of it may be left on this machine."""
     binary = os.environ.get("MINIKUBELET_TEST_CONTAINERD", "containerd")
     node = await asyncio.to_thread(PrivateNode, containerd=binary, endpoint=endpoint)
     try:
-        await asyncio.to_thread(node.create)
+        await asyncio.to_thread(node.create, images=images)
         async with connect(node.containerd.socket) as channel:
             if start:
                 await asyncio.to_thread(node.start)
-            yield Site(node, CRIClient(channel))
+            yield Site(node, channel)
             await asyncio.to_thread(node.stop, signal.SIGKILL)
     finally:
         await asyncio.to_thread(node.destroy)

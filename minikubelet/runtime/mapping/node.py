@@ -57,6 +57,8 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     user_namespaces: frozenset[str] = frozenset()
     #: Handlers of the runtime that can make a mount read-only all the way down (MT-3).
     recursive_read_only: frozenset[str] = frozenset()
+    #: The full name of the image that the runtime makes sandboxes of; empty: not known.
+    sandbox_image: str = ""
     #: Whether the runtime can mount an image into a container.
     image_volumes: bool = False
 
