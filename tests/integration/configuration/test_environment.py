@@ -21,7 +21,7 @@ async def folder() -> AsyncIterator[Folder]:
 
 
 async def test_a_process_has_every_variable_that_its_manifest_names(folder: Folder) -> None:
-    """EV-1 to EV-6 and EV-8."""
+    """D-6, 14/config-maps, 14/secrets: EV-1 to EV-6 and EV-8."""
     fields = """
 envFrom:
 - {configMapRef: {name: c}}

@@ -298,7 +298,7 @@ volumeMounts:
         await folder.site.gone()
 
 
-async def test_a_claims_content_outlives_the_pods_that_use_it(folder: Folder) -> None:
+async def test_a_claims_content_outlives_the_pods_that_use_it(folder: Folder) -> None:  # 14/claims
     script = "cat /data/log 2>/dev/null; echo $RUN >>/data/log; echo ran"
     fields = "env: [{name: RUN, value: first}]\nvolumeMounts: [{name: d, mountPath: /data, subPath: app}]"
     volumes = "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]"

@@ -48,7 +48,7 @@ def test_of_two_pods_that_want_one_host_port_the_second_waits_until_it_is_free(l
     lab.comes_to(second, "Running")
 
 
-def test_what_asks_for_more_than_the_node_has_is_failed(lab: Lab) -> None:
+def test_what_asks_for_more_than_the_node_has_is_failed(lab: Lab) -> None:  # AD-6, D-4
     name = lab.put(containers=[sh("true", resources={"requests": {"cpu": "1000"}})])
     reason, message = failed(lab, name)
     assert reason == "OutOfcpu"
@@ -77,6 +77,7 @@ def test_a_pod_beyond_the_nodes_number_waits_until_another_has_ended_also_over_a
 
 
 def test_node_labels_runtime_classes_and_sysctls_as_configured(small_lab: Lab) -> None:
+    """D-9, 14/runtime-class, 14/node-selection."""
     lab = small_lab
     reason, message = failed(lab, lab.put("hdd", containers=[sh("true")], nodeSelector={"disk": "hdd"}))
     assert reason == "NodeAffinity"

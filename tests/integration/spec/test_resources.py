@@ -64,7 +64,7 @@ def test_a_guaranteed_pod(lab: Lab) -> None:
 
 
 def test_a_burstable_pod_whose_sidecar_has_no_limits(lab: Lab) -> None:
-    """Section 13: the sandbox is told sums, the pod's cgroup is not limited, each container is by itself."""
+    """13/sidecar: Section 13: the sandbox is told sums, the pod's cgroup is not limited, each container is by itself."""
     side = {**sh(FOREVER, name="side", resources={"requests": {"cpu": "50m"}}), "restartPolicy": "Always"}
     main = sh(FOREVER, resources={"requests": {"cpu": "100m"}, "limits": FULL})
     pod = running(lab, initContainers=[side], containers=[main])

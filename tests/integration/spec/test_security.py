@@ -32,7 +32,7 @@ def test_user_groups_and_privileges_as_they_are_without_a_word(lab: Lab) -> None
     assert (found["CapBnd"], found["NoNewPrivs"], found["Seccomp"]) == (USUAL, "0", "0")
 
 
-def test_sc_1_and_sc_5_users_and_groups(lab: Lab) -> None:
+def test_sc_1_and_sc_5_users_and_groups(lab: Lab) -> None:  # 13/groups
     spec = {"securityContext": {"runAsUser": 1000, "fsGroup": 3000, "supplementalGroups": [4000]}}
     found = status_of(lab.says(STATUS, spec=spec))
     assert found["Uid"].split() == ["1000"] * 4

@@ -135,7 +135,7 @@ def test_what_is_looked_up_and_not_there_is_named_in_the_references_words() -> N
         objects.secret("a", "s")
 
 
-def test_ev_7_a_key_of_a_file_is_refused_by_name() -> None:
+def test_ev_7_a_key_of_a_file_is_refused_by_name() -> None:  # D-3
     source = {"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k"}}
     container = {"name": "m", "image": "x", "env": [{"name": "A", "valueFrom": source}]}
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}

@@ -41,7 +41,8 @@ def as_json(pod: Pod) -> Any:
     return json.loads(msgspec.json.encode(pod))
 
 
-def test_a_pod_of_a_file_is_named_placed_and_marked() -> None:  # IN-6 to IN-8; names get no node suffix
+def test_a_pod_of_a_file_is_named_placed_and_marked() -> None:
+    """IN-5, IN-7, IN-8; names get no node suffix."""
     pod = pod_of(manifest(), node="Host-1")
     uid = pod.metadata.uid
     assert len(uid) == 32
@@ -209,7 +210,7 @@ def uid_of(text: str, *, name: str = "web.yaml", node: str = "node") -> str:
         pytest.param(BASE + "status: {phase: Running}\n", id="status"),
     ],
 )
-def test_the_uid_stays_when_nothing_changes_in_meaning(text: str) -> None:  # LC 12.3
+def test_the_uid_stays_when_nothing_changes_in_meaning(text: str) -> None:  # LC 12.3, IN-5, IN-6, D-1
     assert uid_of(text) == uid_of(BASE)
 
 
@@ -224,7 +225,7 @@ def test_the_uid_stays_when_nothing_changes_in_meaning(text: str) -> None:  # LC
         pytest.param(BASE + "  schedulerName: mine\n", "web.yaml", "node", id="field without effect"),
     ],
 )
-def test_the_uid_changes_with_content_file_and_node(text: str, name: str, node: str) -> None:  # IN-6
+def test_the_uid_changes_with_content_file_and_node(text: str, name: str, node: str) -> None:  # IN-6, D-1
     assert uid_of(text, name=name, node=node) != uid_of(BASE)
 
 
@@ -242,6 +243,85 @@ def test_fields_without_meaning_here_are_accepted_kept_and_named() -> None:  # p
     }
     assert decoded.objects[0].spec.scheduler_name == "mine"
     assert str(decoded.notes[0]).startswith("web.json:1: spec.")
+
+
+WITHOUT_EFFECT: dict[str, Any] = {
+    "affinity": {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]},
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
+            ]
+        },
+    },
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+    "nodeName": "elsewhere",
+    "preemptionPolicy": "Never",
+    "priority": 3,
+    "priorityClassName": "gold",
+    "readinessGates": [{"conditionType": "example.com/ready"}],
+    "schedulerName": "mine",
+    "schedulingGroup": {"podGroupName": "g"},
+    "tolerations": [{"operator": "Exists"}],
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+}
+
+
+def test_what_only_a_cluster_gives_a_meaning_is_kept_and_named() -> None:
+    """14/no-effect, 14/priority-class, 14/node-name: each with its value, but for the node's name."""
+    given: dict[str, Any] = {
+        "generateName": "web-",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}],
+        "finalizers": ["example.com/keep"],
+    }
+    decoded = decode(manifest(WITHOUT_EFFECT, **given))
+    assert decoded.errors == ()
+    paths = {f"spec.{name}" for name in WITHOUT_EFFECT.keys() - {"affinity"}} | {f"metadata.{name}" for name in given}
+    assert {note.path for note in decoded.notes} == paths | {
+        "spec.affinity.podAffinity",
+        "spec.affinity.podAntiAffinity",
+    }
+    shown = as_json(decoded.objects[0])
+    assert {name: shown["spec"][name] for name in WITHOUT_EFFECT.keys() - {"nodeName", "tolerations", "affinity"}} == {
+        name: value for name, value in WITHOUT_EFFECT.items() if name not in ("nodeName", "tolerations", "affinity")
+    }
+    assert shown["spec"]["nodeName"] == "node"
+    assert {name: shown["metadata"][name] for name in given} == given
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"restartPolicy": policy}, id=f"VI-1 {policy} on an init container")
+        for policy in ("Always", "Never", "OnFailure")
+    ]
+    + [
+        pytest.param(
+            {
+                "restartPolicy": "Always",
+                "lifecycle": {hook: {"exec": {"command": ["x"]}} for hook in ("postStart", "preStop")},
+                **{probe: {"grpc": {"port": 1}} for probe in ("livenessProbe", "readinessProbe", "startupProbe")},
+            },
+            id="VI-3 a sidecar has hooks and probes",
+        ),
+        pytest.param(
+            {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In"}}]},
+            id="VI-4 rules beside a policy",
+        ),
+        pytest.param(
+            {"restartPolicy": "Always", "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]},
+            id="VI-5 of a sidecar",
+        ),
+    ],
+)
+def test_what_an_init_container_may_say(fields: dict[str, Any]) -> None:
+    assert decode(manifest({"initContainers": [{"name": "side", "image": "x", **fields}]})).errors == ()
+
+
+@pytest.mark.parametrize("policy", ["Always", "Never", "OnFailure"])
+def test_vi_1_a_regular_container_may_have_a_policy_of_its_own(policy: str) -> None:
+    assert decode(manifest(container={"restartPolicy": policy})).errors == ()
 
 
 def test_what_an_api_server_wrote_is_dropped_and_named() -> None:

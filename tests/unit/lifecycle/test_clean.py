@@ -74,7 +74,7 @@ def test_gc_1_the_last_state_outlives_its_record() -> None:
     assert last.exit_code == 3
 
 
-def test_lc_12_11_older_sandboxes_go_when_they_are_empty() -> None:
+def test_lc_12_11_older_sandboxes_go_when_they_are_empty() -> None:  # GC-2
     three = (sandbox("c", attempt=2), sandbox("b", attempt=1, ready=False), sandbox("a", ready=False))
     seen = observed(running("m", sandbox_id="c"), exited("m", id="old", sandbox_id="b"), sandboxes=three)
     decision = decide(pod(), seen, memory(), T0 + 10)
@@ -87,7 +87,7 @@ def test_lc_12_11_the_newest_records_of_a_pod_that_ended_are_kept() -> None:
     assert [s.ready for s in world.sandboxes] == [False]
 
 
-def test_lc_12_11_a_removed_pod_loses_its_records_then_its_sandboxes() -> None:
+def test_lc_12_11_a_removed_pod_loses_its_records_then_its_sandboxes() -> None:  # GC-3
     stop = Stopping(cause=StopCause.REMOVED, began=T0 + 9, grace=30)
     done = memory(stopping=stop, stopped_sandboxes=frozenset({"sb0"}))
     down = (sandbox(ready=False),)

@@ -27,7 +27,7 @@ def rule(operator: str, *values: int, action: str = "Restart") -> ContainerResta
         ("Never", 1, False),
     ],
 )
-def test_lc_5_2_the_effective_policy_decides(policy: str, code: int, *, again: bool) -> None:
+def test_lc_5_2_the_effective_policy_decides(policy: str, code: int, *, again: bool) -> None:  # VI-6
     assert restarts(pod(policy=policy), container("m"), code) is again
     other = "Never" if policy != "Never" else "Always"
     own = container("m", restart_policy=policy)
@@ -51,6 +51,7 @@ def test_lc_5_2_the_effective_policy_decides(policy: str, code: int, *, again: b
 def test_lc_5_2_the_first_matching_rule_restarts(
     rules: tuple[ContainerRestartRule, ...], code: int, *, again: bool
 ) -> None:
+    """VI-6."""
     own = container("m", restart_policy="Never", restart_policy_rules=rules)
     assert restarts(pod(), own, code) is again
 

@@ -42,6 +42,7 @@ from tests.unit.lifecycle.simulator import Life, World
 def test_when_a_new_sandbox_is_needed(
     sandboxes: tuple[ObservedSandbox, ...], *, host_network: bool, attempt: int | None
 ) -> None:
+    """SB-2."""
     assert new_attempt(pod(host_network=host_network), observed(sandboxes=sandboxes)) == attempt
 
 

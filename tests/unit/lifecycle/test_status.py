@@ -288,7 +288,7 @@ def test_lc_6_2_a_failed_pull_turns_into_its_back_off(now: float, reason: str) -
     assert decision.wake_at == (T0 + 10 if now < T0 + 10 else T0 + 99)
 
 
-def test_tm_4_messages_share_12288_bytes() -> None:
+def test_tm_4_messages_share_12288_bytes() -> None:  # 13/message-size
     seen = observed(exited("m", 1, message="ä" * 10_000), exited("m", 1, message="x" * 10_000, id="older"))
     decision = decide(pod("m", "n", init=("i",), policy="Never"), seen, memory(), T0 + 10)
     found = status_of(decision.status, "m")

@@ -130,6 +130,7 @@ async def test_a_failure_whose_rest_cannot_be_removed_is_still_told_as_it_was(
 
 
 async def test_somebody_elses_sandbox_is_never_removed(fake: FakeCRI, cri: CRIClient, removed: list[str]) -> None:
+    """GC-4, D-7."""
     elsewhere = sandbox(at=node(root_dir=Path("/another")))
     other = fake.add_sandbox(elsewhere, ready=False)
     made_id = await adopt.run_sandbox(cri, sandbox(), removed=removed.append)
@@ -171,6 +172,7 @@ async def test_a_container_that_runs_under_the_name_is_left_alone(
 
 
 async def test_somebody_elses_container_is_never_removed(fake: FakeCRI, cri: CRIClient, removed: list[str]) -> None:
+    """GC-4, D-7."""
     sandbox_id = fake.add_sandbox(sandbox())
     other = fake.add_container(sandbox_id, made())
     fake.containers[other].annotations["minikubelet/root"] = "/another"

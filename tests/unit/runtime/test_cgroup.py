@@ -70,7 +70,7 @@ SIDE = {"restartPolicy": "Always"}
         ),
     ],
 )
-def test_a_pods_limits(of: Any, expected: CgroupLimits) -> None:
+def test_a_pods_limits(of: Any, expected: CgroupLimits) -> None:  # 13/sidecar
     assert pod_limits(of, NODE) == expected
 
 

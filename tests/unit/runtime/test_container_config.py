@@ -33,6 +33,7 @@ def test_cc_2_the_image_is_the_runtimes_reference_beside_the_name_as_written() -
 
 
 def test_cc_3_and_ev_2_command_and_args_expand_with_env_that_expands_with_what_stands_before_it() -> None:
+    """13/expansion."""
     of = container(
         env=[
             {"name": "A", "value": "va"},
@@ -115,6 +116,12 @@ def test_cc_8_the_hash_has_no_leading_zeros_and_is_lowercase() -> None:
     hashes = [container_hash(Container(name=f"c{i}", image="x")) for i in range(200)]
     assert all(re.fullmatch(r"[1-9a-f][0-9a-f]*", value) for value in hashes)
     assert len(set(hashes)) == 200
+
+
+def test_cc_9_and_cc_10_neither_devices_nor_a_stop_signal_are_ever_sent() -> None:
+    """The messages have no such fields here; what would need them is refused at intake."""
+    fields = {field.name for field in cri_pb2.ContainerConfig.DESCRIPTOR.fields}
+    assert not fields & {"devices", "CDI_devices", "stop_signal"}
 
 
 MOUNTS: list[dict[str, Any]] = [
@@ -214,12 +221,12 @@ def test_sc_8_masked_and_read_only_paths_are_always_sent() -> None:
 @pytest.mark.parametrize(
     ("milli", "expected"), [(50, 51), (100, 102), (150, 153), (300, 307), (0, 2), (1, 2), (10**9, 262144)]
 )
-def test_lr_1_shares(milli: int, expected: int) -> None:
+def test_lr_1_shares(milli: int, expected: int) -> None:  # 13/shares
     assert shares(milli) == expected
 
 
 @pytest.mark.parametrize(("milli", "expected"), [(200, 20000), (100, 10000), (5, 1000), (0, 0)])
-def test_lr_2_quota(milli: int, expected: int) -> None:
+def test_lr_2_quota(milli: int, expected: int) -> None:  # 13/quota
     assert quota(milli, 100_000) == expected
 
 

@@ -66,7 +66,7 @@ def test_ev_1_every_text_of_a_config_map_and_every_value_of_a_secret_with_a_pref
     assert variables(of) == [("a", "$(b)"), ("b", "from c"), ("empty", ""), ("S_b", "from c2")]
 
 
-def test_ev_1_a_later_source_wins_and_ev_9_the_key_keeps_its_first_place() -> None:
+def test_ev_1_a_later_source_wins_and_ev_9_the_key_keeps_its_first_place() -> None:  # D-2
     of = container(envFrom=[{"configMapRef": {"name": "c"}}, {"configMapRef": {"name": "c2"}}])
     assert variables(of) == [("a", "$(b)"), ("b", "from c2"), ("empty", "")]
 
@@ -181,7 +181,7 @@ def test_ev_4_fields(path: str, expected: str) -> None:
     assert value_of({"fieldRef": {"fieldPath": path}}, within=within) == expected
 
 
-def test_ev_4_on_the_hosts_network_the_pods_address_is_the_nodes() -> None:
+def test_ev_4_on_the_hosts_network_the_pods_address_is_the_nodes() -> None:  # D-11
     within = pod(hostNetwork=True)
     assert value_of({"fieldRef": {"fieldPath": "status.podIP"}}, within=within, pod_ips=()) == "192.168.1.10"
     assert value_of({"fieldRef": {"fieldPath": "status.podIP"}}, within=within, node_ip="") == ""

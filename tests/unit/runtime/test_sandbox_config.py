@@ -78,7 +78,7 @@ def test_sb_12_seccomp_of_the_sandbox_is_always_the_runtimes_default() -> None:
     assert not security.readonly_rootfs
 
 
-def test_sb_14_resources_of_a_sidecar_and_a_main_are_sums() -> None:
+def test_sb_14_resources_of_a_sidecar_and_a_main_are_sums() -> None:  # 13/sidecar
     sidecar = container("side", requests={"cpu": "50m", "memory": "32Mi"}, restartPolicy="Always")
     main = container(requests={"cpu": "100m", "memory": "64Mi"}, limits={"cpu": "200m", "memory": "128Mi"})
     linux = sandbox(pod(main, init=(sidecar,))).linux
@@ -87,6 +87,11 @@ def test_sb_14_resources_of_a_sidecar_and_a_main_are_sums() -> None:
     assert resources.memory_limit_in_bytes == 134217728
     assert linux.HasField("overhead")
     assert linux.overhead == cri_pb2.LinuxContainerResources()
+
+
+def test_lr_9_who_is_killed_first_is_the_runtimes_choice_for_the_sandbox_itself() -> None:
+    linux = sandbox(pod(container(requests={"memory": "6Gi"}))).linux
+    assert (linux.resources.oom_score_adj, linux.overhead.oom_score_adj) == (0, 0)
 
 
 def test_sb_14_overhead_is_sent_on_its_own_and_not_with_the_resources() -> None:

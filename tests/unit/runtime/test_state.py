@@ -91,7 +91,7 @@ async def test_what_is_there_at_the_start_is_known_newest_first(fake: FakeCRI) -
         assert observer.uids() == [UID]
 
 
-async def test_only_what_has_our_mark_is_seen(fake: FakeCRI) -> None:
+async def test_only_what_has_our_mark_is_seen(fake: FakeCRI) -> None:  # GC-4, D-7
     other = fake.add_sandbox(sandbox(at=node(root_dir=Path("/another"))))
     fake.add_container(other, made())  # bears our mark, but lies in a sandbox that does not: still ours
     del fake.containers[next(iter(fake.containers))].annotations["minikubelet/root"]

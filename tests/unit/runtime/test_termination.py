@@ -54,7 +54,7 @@ def _log(tmp_path: Path, *lines: str) -> str:
     return str(file)
 
 
-def test_tm_2_the_last_80_lines_of_both_streams_without_stamps(tmp_path: Path) -> None:
+def test_tm_2_the_last_80_lines_of_both_streams_without_stamps(tmp_path: Path) -> None:  # 13/log-lines
     lines = [f"{'stdout' if i % 2 else 'stderr'} F line {i}" for i in range(1, 201)]
     assert read_log(_log(tmp_path, *lines)) == "".join(f"line {i}\n" for i in range(121, 201))
 

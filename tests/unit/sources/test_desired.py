@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_used_leaves_its_earlier_objects_alone(outcome: Ou
 
 
 @pytest.mark.parametrize("outcome", [bad(pod("web")), BROKEN, Trouble.BEING_WRITTEN])
-def test_a_new_file_that_cannot_be_used_defines_nothing(outcome: Outcome) -> None:
+def test_a_new_file_that_cannot_be_used_defines_nothing(outcome: Outcome) -> None:  # IN-4
     assert not fold({"a.yaml": outcome}).objects
 
 

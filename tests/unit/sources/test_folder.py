@@ -123,7 +123,7 @@ async def test_the_first_thing_told_is_the_whole_folder(home: Path) -> None:
         assert watched.now.pods["default/a"].file == "a.yaml"
 
 
-async def test_only_manifests_are_read_and_only_in_the_folder_itself(home: Path) -> None:
+async def test_only_manifests_are_read_and_only_in_the_folder_itself(home: Path) -> None:  # IN-1
     for file in (
         "a.yaml",
         "b.yml",
@@ -203,7 +203,7 @@ async def test_nothing_is_told_twice(home: Path) -> None:
         assert all(one != other for one, other in zip(watched.told, watched.told[1:], strict=False))
 
 
-async def test_a_file_that_became_invalid_leaves_its_pod_alone_and_is_told_once(home: Path) -> None:
+async def test_a_file_that_became_invalid_leaves_its_pod_alone_and_is_told_once(home: Path) -> None:  # IN-4
     with capture_logs() as logs:
         async with watching(home) as watched:
             watched.write("a.yaml", text("a"))
@@ -587,7 +587,7 @@ async def test_what_is_no_file_is_an_error_and_is_never_opened(home: Path) -> No
         assert "is not a regular file" in str(watched.now.errors["pipe.yaml"][0])
 
 
-async def test_a_file_that_is_too_large_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_is_too_large_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # IN-1
     monkeypatch.setattr(reading, "SIZE_LIMIT", 1000)
     async with watching(home) as watched:
         watched.write("a.yaml", text("a") + "#" * 1000)

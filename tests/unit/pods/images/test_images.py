@@ -127,7 +127,7 @@ async def test_an_image_that_is_there_is_told_of() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_pull_is_told_of_with_its_times_and_size() -> None:
+async def test_a_pull_is_told_of_with_its_times_and_size() -> None:  # IM-4
     world = World(Runtime(seconds=1.2))
     first, second = container("one:1", name="a"), container("two:1", name="b")
     await asyncio.gather(world.puller.ensure(pod(), first), world.puller.ensure(pod(), second))
@@ -193,7 +193,7 @@ async def test_a_runtime_that_is_away_is_no_fault_of_the_image(policy: str) -> N
 
 # ---- failing pulls ------------------------------------------------------------------------------
 @pytest.mark.looptime
-async def test_a_failed_pull_is_shown_and_then_its_back_off() -> None:
+async def test_a_failed_pull_is_shown_and_then_its_back_off() -> None:  # IM-5
     world = World(Runtime(seconds=1))
     world.runtime.pull_error = ContainerRuntimeError("no such host")
     assert await world.error(pod(), container()) == StartError(
@@ -278,7 +278,7 @@ async def test_a_back_off_holds_for_one_image_of_one_pod_only() -> None:
         ),
     ],
 )
-async def test_errors_that_are_reasons_of_their_own(text: str, reason: str, message: str) -> None:
+async def test_errors_that_are_reasons_of_their_own(text: str, reason: str, message: str) -> None:  # IM-5
     world = World(Runtime())
     world.runtime.pull_error = ContainerRuntimeError(text)
     error = await world.error(pod(), container())

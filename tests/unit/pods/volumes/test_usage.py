@@ -37,7 +37,7 @@ async def said(watch: SizeWatch) -> list[str]:
     return [line["event"] for line in logs]
 
 
-async def test_vo_5_passing_the_limit_is_told_once_and_once_more_after_it_was_kept(tmp_path: Path) -> None:
+async def test_vo_5_passing_the_limit_is_told_once_and_once_more_after_it_was_kept(tmp_path: Path) -> None:  # D-5
     watch, volume = watched(tmp_path, "64Ki")
     fill(volume / "a", 32)
     assert await said(watch) == []
