@@ -74,9 +74,15 @@ _CONFIG_ERRORS = (
 
 
 class _StartFailedError(Exception):
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, container_id: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+        self.container_id = container_id
+
+
+def text_of_event(message: str, *, container_id: str, name: str) -> str:
+    """What the event says of a failure: by the container's name, not by an id that is another one each time (CC-11)."""
+    return f"Error: {message.replace(container_id, name) if container_id else message}"
 
 
 class Starter:
@@ -109,7 +115,8 @@ class Starter:
             return partial(notes.start_failed, name=action.name, error=error)
         except _StartFailedError as failure:
             message, now = environment.conceal(str(failure)), self._services.clock()
-            self._event(pod, action.name, "Failed", f"Error: {message}", kind="Warning")
+            text = text_of_event(message, container_id=failure.container_id, name=action.name)
+            self._event(pod, action.name, "Failed", text, kind="Warning")
             changed = failure.reason == notes.CONFIG_ERROR and self._services.objects.version != version
             error = StartError(reason=failure.reason, message=message, at=now, retry_at=now if changed else now + RETRY)
             return partial(notes.start_failed, name=action.name, error=error)
@@ -228,7 +235,7 @@ class Starter:
                 state.note_removed(container_id)
             else:
                 await state.refresh(container_id)  # no event tells of it
-            raise _StartFailedError("RunContainerError", str(error)) from error
+            raise _StartFailedError("RunContainerError", str(error), container_id=container_id) from error
         state.note_started(container_id)
         await link_container_log(
             pod, action.name, container_id=container_id, log_path=config.log_path, node=services.node
