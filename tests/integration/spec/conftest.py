@@ -128,7 +128,7 @@ def _started(config: str) -> Iterator[PrivateNode]:
     node = PrivateNode(containerd=binary)
     try:
         node.base.chmod(0o711)  # a pod with users of its own has to find its way to its root file system
-        node.configure(config)
+        node.configure(config.replace("{base}", str(node.base)))
         node.create(images=(BUSYBOX, PAUSE, NAMED, NUMBERED, WORDED))
         node.start()
         yield node
@@ -148,6 +148,13 @@ def lab(shared_node: PrivateNode) -> Iterator[Lab]:
     lab = Lab(shared_node)
     yield lab
     lab.done()
+
+
+@pytest.fixture
+def resolver_lab() -> Iterator[Lab]:
+    """A node whose resolver settings are in a file of its own, `resolv.conf` in its folder."""
+    for node in _started("resolvConf: {base}/resolv.conf\n"):
+        yield Lab(node)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Ports, names and resolvers of pods (PM-1 to PM-3, HN-1 to HN-6, DNS-2, DNS-4, MT-4, MT-5)."""
+"""Ports, names and resolvers of pods (PM-1 to PM-3, HN-1 to HN-6, DNS-1 to DNS-5, MT-4, MT-5)."""
 
 from __future__ import annotations
 
@@ -132,6 +132,47 @@ def test_dns_2_the_clusters_servers_and_domains_come_first(lab: Lab) -> None:
     printed = lab.says(RESOLVER, spec={"dnsPolicy": "ClusterFirst"}).splitlines()
     assert printed[0].startswith("search default.svc.cluster.local svc.cluster.local cluster.local")
     assert printed[1:] == ["nameserver 10.96.0.10", "options ndots:5"]
+
+
+def test_dns_4_servers_of_the_pods_own_come_after_and_each_once(lab: Lab) -> None:
+    own = {"nameservers": ["9.9.9.1", "10.96.0.10", "9.9.9.2"]}
+    printed = lab.says(RESOLVER, spec={"dnsPolicy": "ClusterFirst", "dnsConfig": own})
+    assert servers(printed.splitlines()) == ["10.96.0.10", "9.9.9.1", "9.9.9.2"]
+
+
+HOSTS_OWN = """# nameserver 1.1.1.1
+domain ignored.example
+nameserver 10.1.1.1 and more
+nameserver 10.1.1.2
+search first.example
+search last.example. . other.example
+options ndots:3 rotate
+options ndots:4
+"""
+
+
+def test_dns_1_and_dns_5_what_the_hosts_file_says(resolver_lab: Lab) -> None:
+    lab = resolver_lab
+    file = lab.node.base / "resolv.conf"
+    file.write_text(HOSTS_OWN)
+    assert lab.says(RESOLVER).splitlines() == [
+        "search last.example other.example",
+        "nameserver 10.1.1.1",
+        "nameserver 10.1.1.2",
+        "options ndots:4 rotate",
+    ]
+    file.write_text("".join(f"nameserver 10.1.1.{number}\n" for number in range(1, 5)))  # read anew for each pod
+    name = lab.put(containers=[sh(RESOLVER)])
+    lab.comes_to(name, "Succeeded")
+    assert servers(lab.printed(name).splitlines()) == ["10.1.1.1", "10.1.1.2", "10.1.1.3"]
+    assert lab.event(name, "DNSConfigForming") == (
+        "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
+        "10.1.1.1 10.1.1.2 10.1.1.3"
+    )
+    file.write_text("nameserver\n")
+    name = lab.put(containers=[sh(RESOLVER)])
+    text = "Encountered error while parsing resolv conf file. Error: nameserver list is empty "
+    assert lab.event(name, "FailedCreatePodSandBox") == f"Failed to create pod sandbox: {text}"
 
 
 @pytest.mark.parametrize("policy", ["ClusterFirst", "Default"])

@@ -1,4 +1,4 @@
-"""What processes may use: cgroups of pods and containers, and whom the kernel kills first (LR-1 to 8, CG-2 to 7)."""
+"""What processes may use: cgroups, and whom the kernel kills first (LR-1 to LR-8, CG-2 to CG-7, RS-1 to RS-4)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ MIB = 1 << 20
 V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
 #: The kernel's file for each limit: its controller and name on v1, its name on v2.
 FILES = {
+    "swap": ("memory/memory.memsw.limit_in_bytes", "memory.swap.max"),
     "shares": ("cpu/cpu.shares", "cpu.weight"),
     "quota": ("cpu/cpu.cfs_quota_us", "cpu.max"),
     "memory": ("memory/memory.limit_in_bytes", "memory.max"),
@@ -64,7 +65,7 @@ def test_a_guaranteed_pod(lab: Lab) -> None:
 
 
 def test_a_burstable_pod_whose_sidecar_has_no_limits(lab: Lab) -> None:
-    """13/sidecar: Section 13: the sandbox is told sums, the pod's cgroup is not limited, each container is by itself."""
+    """13/sidecar: the sandbox is told sums, the pod's cgroup is not limited, each container is by itself."""
     side = {**sh(FOREVER, name="side", resources={"requests": {"cpu": "50m"}}), "restartPolicy": "Always"}
     main = sh(FOREVER, resources={"requests": {"cpu": "100m"}, "limits": FULL})
     pod = running(lab, initContainers=[side], containers=[main])
@@ -76,6 +77,45 @@ def test_a_burstable_pod_whose_sidecar_has_no_limits(lab: Lab) -> None:
     assert read(lab, f"{path}/{container_id(pod, 'main')}", "memory") == str(64 * MIB)
     assert read(lab, f"{path}/{container_id(pod, 'side', init=True)}", "quota") == UNLIMITED_QUOTA
     assert read(lab, "burstable", "shares") == number(153), "CG-5"
+
+
+INIT_A = sh("true", name="a", resources={"requests": {"cpu": "300m"}})
+INIT_B = sh("true", name="b", resources={"requests": {"cpu": "400m"}})
+SIDE = {**sh(FOREVER, name="side", resources={"requests": {"cpu": "50m"}}), "restartPolicy": "Always"}
+MAINS = [sh(FOREVER, name=name, resources={"requests": {"cpu": "100m"}}) for name in ("m", "n")]
+
+
+@pytest.mark.parametrize(
+    ("init", "containers", "milli"),
+    [
+        pytest.param([INIT_A, SIDE, INIT_B], MAINS, 450, id="RS-1 and RS-4 the widest moment is b beside the sidecar"),
+        pytest.param([SIDE, INIT_A], MAINS, 350, id="RS-1 an init container after the sidecar"),
+        pytest.param([INIT_A], [sh(FOREVER)], 300, id="RS-4 only an init container asks for something"),
+        pytest.param([{**INIT_A, "restartPolicy": "Never"}, SIDE], MAINS, 300, id="RS-3 a policy makes no sidecar"),
+        pytest.param([SIDE], MAINS, 250, id="RS-1 all that runs together"),
+    ],
+)
+def test_what_a_pod_with_an_init_sequence_weighs(
+    lab: Lab, init: list[dict[str, Any]], containers: list[dict[str, Any]], milli: int
+) -> None:
+    pod = running(lab, initContainers=init, containers=containers)
+    assert read(lab, f"burstable/pod{pod['metadata']['uid']}", "shares") == number(milli * 1024 // 1000)
+
+
+def test_cg_6_a_sidecars_limit_counts_for_the_plain_init_container_after_it(lab: Lab) -> None:
+    """RS-3: the use is cumulative, so the pod is limited although the init container is not."""
+    side = {**sh(FOREVER, name="side", resources={"limits": {"memory": "32Mi"}}), "restartPolicy": "Always"}
+    main = sh(FOREVER, resources={"limits": {"memory": "64Mi"}})
+    pod = running(lab, initContainers=[side, sh("true", name="plain")], containers=[main])
+    assert read(lab, f"burstable/pod{pod['metadata']['uid']}", "memory") == str(96 * MIB)
+
+
+def test_lr_2_and_lr_5_the_least_quota_and_no_swap(lab: Lab) -> None:
+    pod = running(lab, containers=[sh(FOREVER, resources={"limits": {"cpu": "5m", "memory": "64Mi"}})])
+    own = f"pod{pod['metadata']['uid']}/{container_id(pod, 'main')}"
+    assert read(lab, own, "quota") == "1000"
+    if cgroup(lab, own, "swap").exists():
+        assert read(lab, own, "swap") == ("0" if V2 else str(64 * MIB))
 
 
 def test_a_best_effort_pod(lab: Lab) -> None:
