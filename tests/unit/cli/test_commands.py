@@ -19,7 +19,15 @@ from click.testing import CliRunner, Result
 
 from minikubelet.cli import main
 from minikubelet.cli.status import lines
-from minikubelet.server.parts import ManifestProblem, ManifestsStatus, RuntimeStatus, Status
+from minikubelet.server.parts import (
+    ArchiveProblem,
+    ImageArchivesStatus,
+    ImportedArchive,
+    ManifestProblem,
+    ManifestsStatus,
+    RuntimeStatus,
+    Status,
+)
 
 GOOD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: m, image: busybox}]}\n"
 
@@ -208,6 +216,58 @@ def test_status_of_a_daemon_that_is_well(server: str) -> None:
         "Manifests:  /etc/m, no errors",
         "Pods:       3 (2 Running, 1 Pending)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("archives", "expected"),
+    [
+        (ImageArchivesStatus(folder="/etc/i"), ["Images:     /etc/i, no archives"]),
+        (
+            ImageArchivesStatus(
+                folder="/etc/i",
+                archives=(ImportedArchive(file="a.tar", images=("x:1",)), ImportedArchive(file="b.tar")),
+                errors=(ArchiveProblem(file="b.tar", message="ends too early"),),
+                being_written=("c.tar",),
+                importing=("d.tar",),
+            ),
+            [
+                "Images:     /etc/i, 2 archives, 1 with ERRORS",
+                "Errors in image archives:",
+                "  b.tar: ends too early",
+                "Waiting to be closed by whoever writes them:",
+                "  c.tar",
+                "Image archives being imported:",
+                "  d.tar",
+            ],
+        ),
+    ],
+    ids=["none", "some"],
+)
+def test_status_tells_of_image_archives(archives: ImageArchivesStatus, expected: list[str]) -> None:
+    now = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    without = lines(STATUS, now=now)
+    shown = lines(msgspec.structs.replace(STATUS, image_archives=archives), now=now)
+    assert [line for line in shown if line and line not in without] == expected
+
+
+# images
+
+
+def test_images_are_listed_with_what_keeps_them(server: str, answers: dict[str, bytes]) -> None:
+    assert run("images", "list", server=server).exit_code == 1
+    answers["/images"] = b"""{"kind": "ImageList", "items": [
+        {"id": "sha256:0123456789abcdef", "names": ["x:1", "x:2", "x@sha256:1"], "size": 1572864, "inUse": true},
+        {"id": "sha256:2", "names": ["y@sha256:2"], "size": 3, "protected": "archive"},
+        {"id": "sha256:3", "size": 2048}]}"""
+    assert [line.split() for line in run("images", "list", server=server).stdout.splitlines()] == [
+        ["NAME", "ID", "SIZE", "IN", "USE", "PROTECTED"],
+        ["x:1", "0123456789ab", "1.5MiB", "yes"],
+        ["x:2", "0123456789ab", "1.5MiB", "yes"],
+        ["y@sha256:2", "2", "3B", "no", "archive"],
+        ["<none>", "3", "2.0KiB", "no"],
+    ]
+    answers["/images"] = b'{"items": []}'
+    assert run("images", "list", server=server).stdout == "No images\n"
 
 
 def test_status_shows_everything_that_is_wrong() -> None:

@@ -103,6 +103,18 @@ def test_values_are_read_and_typed(tmp_path: Path) -> None:
             ["1: maxParallelImagePulls: has no meaning while serializeImagePulls is true; set that to false"],
         ),
         (
+            "imageGCHighThresholdPercent: 80",
+            ["imageGCLowThresholdPercent: has to be below imageGCHighThresholdPercent, which is 80"],
+        ),
+        (
+            "imageMaximumGCAge: 1m",
+            ["1: imageMaximumGCAge: has to be more than imageMinimumGCAge, which is 120s, or 0s for no limit"],
+        ),
+        (
+            "imageArchivesPath: images",
+            ["1: imageArchivesPath: images has to be an absolute path"],
+        ),
+        (
             "crashLoopBackOff: {maxContainerRestartPeriod: 301s}",
             ["1: crashLoopBackOff.maxContainerRestartPeriod: has to be from 1s to 300s"],
         ),

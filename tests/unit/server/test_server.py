@@ -112,6 +112,13 @@ async def test_events_are_an_event_list(client: Client) -> None:
     assert event["metadata"]["name"].startswith("web.")
 
 
+def test_an_event_without_a_namespace_is_the_nodes() -> None:
+    recorded = msgspec.structs.replace(EVENT, namespace="", pod="box", uid="box", field_path="")
+    (event,) = map(json.loads, encoded_events([recorded], node="box"))
+    assert event["involvedObject"] == {"kind": "Node", "apiVersion": "v1", "name": "box", "uid": "box"}
+    assert event["metadata"]["namespace"] == "default"
+
+
 async def test_status_has_kubernetes_names(client: Client) -> None:
     found = await body(client, "/status")
     assert found["startedAt"] == "2026-01-01T00:00:00Z"

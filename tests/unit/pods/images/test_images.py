@@ -74,9 +74,26 @@ class World:
         self.events: list[Event] = []
         #: What there is for pulls, by the uid of the pod that asks; "": for none.
         self.found: dict[str, Found] = {}
+        #: What archives bring when they are asked.
+        self.archived: set[str] = set()
         self.puller = ImagePuller(
-            runtime, credentials=self, recorder=self, clock=self.clock, pulls_at_once=pulls_at_once
+            runtime,
+            credentials=self,
+            archives=self,
+            recorder=self,
+            clock=self.clock,
+            pulls_at_once=pulls_at_once,
         )
+
+    def may_bring(self, image: str) -> bool:
+        return image in self.archived
+
+    async def bring(self, image: str) -> bool:
+        if image not in self.archived:
+            return False
+        await asyncio.sleep(1)
+        self.runtime.images[image] = self.runtime._image(image)
+        return True
 
     async def find(self, repository: str, pod: Pod | None = None) -> Found:
         self.asked = repository
@@ -446,3 +463,26 @@ async def test_a_pull_for_no_pod_takes_the_nodes_credentials() -> None:
     with pytest.raises(ContainerRuntimeError, match="401"):
         await world.puller.pull("busybox")
     assert world.told() == []
+
+
+# ---- archives ----------------------------------------------------------------------------
+@pytest.mark.looptime
+@pytest.mark.parametrize("policy", ["Never", "IfNotPresent"])
+async def test_an_image_that_an_archive_brings_is_waited_for_and_not_pulled(policy: str) -> None:
+    world = World(Runtime())
+    world.archived = {"busybox:1.36"}
+    facts = await world.puller.ensure(pod(), container(policy=policy))
+    assert facts.ref == "sha256:busybox:1.36"
+    assert world.runtime.pulls == []
+    assert [event.reason for event in world.events] == ["Pulled"]
+
+
+@pytest.mark.looptime
+async def test_a_sandbox_waits_for_its_image_only_if_an_archive_may_bring_it() -> None:
+    world = World(Runtime("there:1"))
+    world.archived = {"there:1", "archived:1"}
+    loop = asyncio.get_running_loop()
+    for image, seconds in (("there:1", 0), ("elsewhere:1", 0), ("", 0), ("archived:1", 1)):
+        began = loop.time()
+        await world.puller.prepare(image)
+        assert loop.time() - began == seconds
