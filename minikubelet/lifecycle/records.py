@@ -7,6 +7,7 @@ All times are unix seconds as float; 0 means "not yet".
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 
 import msgspec
 
@@ -62,3 +63,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     def ready_sandbox(self) -> ObservedSandbox | None:
         """The newest sandbox if it is READY."""
         return self.sandboxes[0] if self.sandboxes and self.sandboxes[0].ready else None
+
+
+def without(observed: Observed, containers: Collection[ObservedContainer]) -> Observed:
+    """As if these containers were not there."""
+    return msgspec.structs.replace(observed, containers=tuple(c for c in observed.containers if c not in containers))

@@ -133,10 +133,13 @@ class PodManager:
         elif uid not in self._remembered:
             self._live.remove(uid)
 
-    def end(self, uid: str) -> None:
-        """End a pod in order, and keep what it leaves: its status, records and logs."""
+    def end(self, uid: str, *, grace: int | None = None) -> None:
+        """End a pod in order, and keep what it leaves: its status, records and logs.
+
+        `grace`: seconds that this may take at most, from now on.
+        """
         if worker := self._workers.get(uid):
-            worker.end()
+            worker.end(grace=grace)
         elif self._admission is not None and (key := self._owned_keys.get(uid)) is not None:
             self._admission.end(self._owned[key].pod)
 
@@ -144,6 +147,25 @@ class PodManager:
         """Until the pod, if it runs here, has been looked at in the runtime since the daemon began."""
         if worker := self._workers.get(uid):
             await worker.looked.wait()
+
+    # ---- by command ------------------------------------------------------------------
+    def delete(self, uid: str, *, grace: int | None = None) -> None:
+        """End a manifest's pod in order; as the manifest is there, the pod then begins anew. One that waits is asked
+        about again. `grace` as for `end`.
+        """
+        if worker := self._workers.get(uid):
+            worker.remove(grace=grace)
+        elif self._admission is not None:
+            self._admission.forget(uid)
+            self._begin_what_can()
+
+    def gone(self, uid: str) -> asyncio.Event:
+        """Set when nothing is left of the pod that runs under this uid now."""
+        if worker := self._workers.get(uid):
+            return worker.gone
+        gone = asyncio.Event()
+        gone.set()
+        return gone
 
     @property
     def _reconciles(self) -> bool:
@@ -222,7 +244,7 @@ class PodManager:
         wanted = (self._wanted or {}).get(key) or self._owned.get(key)
         if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
-        if any(key_of(worker.pod.metadata) == key for worker in self._workers.values()):
+        if any(key_of(worker.pod.metadata) == key and not worker.yields for worker in self._workers.values()):
             self._list(wanted.pod)  # another one of this name must be gone first
         elif self._admission is None or self._admission.lets_in(wanted.pod, active=self._active()):
             self._begin(wanted, Memory(accepted_at=time.time()))
@@ -250,6 +272,7 @@ class PodManager:
         del self._workers[worker.uid]
         self._store.delete_pod(worker.uid)
         self._live.remove(worker.uid)
+        worker.gone.set()
         self._begin_what_can()
 
     def _runtime_changed(self, uid: str) -> None:

@@ -20,15 +20,23 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.pod_images import images_of
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
-from minikubelet.lifecycle.actions import Action, CreateSandbox, Decision, RunPostStart, StartContainer
+from minikubelet.lifecycle.actions import (
+    Action,
+    CreateSandbox,
+    Decision,
+    RemoveContainer,
+    RunPostStart,
+    StartContainer,
+)
 from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import PASSING, Memory, ProbeResult, StopCause
 from minikubelet.lifecycle.notes import ProbeKind
-from minikubelet.lifecycle.records import Observed
+from minikubelet.lifecycle.records import Observed, ObservedContainer, without
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
 from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.probing import Probing
 from minikubelet.pods.refreshing import Refreshing
+from minikubelet.pods.refusals import refusal_event
 from minikubelet.pods.services import Services
 from minikubelet.pods.shown import shown
 from minikubelet.pods.starter import half_made
@@ -55,7 +63,9 @@ class PodWorker:
     def __init__(
         self, pod: Pod, *, file: str, memory: Memory, services: Services, on_ended: Callable[[], None]
     ) -> None:
-        """`on_ended` is called when the pod has come to an end and takes up nothing any more, but is still wanted."""
+        """`on_ended` is called when the pod takes up nothing any more although it is still there: it has come to its
+        end and is still wanted, or it yields its name.
+        """
         self.pod = stamped(pod, accepted_at=memory.accepted_at)
         self.file = file
         self.memory = memory
@@ -63,10 +73,13 @@ class PodWorker:
         self._on_ended = on_ended
         #: It has been decided about with a fresh look at the runtime, or is gone.
         self.looked = asyncio.Event()
+        #: Nothing of it is left. Set by the manager, when all have heard of it.
+        self.gone = asyncio.Event()
         self._executor = Executor(services)
         self._wake = asyncio.Event()
         self._handles: dict[str, Handle] = {}
         self._half_made: set[str] = set()
+        self._discards: dict[str, asyncio.Task[None]] = {}
         self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
         self._refreshing = Refreshing(lambda: self.pod, services)
@@ -81,6 +94,12 @@ class PodWorker:
         stopping = self.memory.stopping
         return stopping is not None and stopping.cause is StopCause.REMOVED
 
+    @property
+    def yields(self) -> bool:
+        """Nothing of it runs, and the runtime refuses to remove what is left: another pod may have its name."""
+        refused = any(key.startswith("remove") and delay == _RETRY_MAX for key, delay in self._retries.items())
+        return refused and self.removing and self.memory.stopped
+
     def wake(self) -> None:
         self._wake.set()
 
@@ -92,21 +111,30 @@ class PodWorker:
             self._refreshing.poke()
             self.wake()
 
-    def remove(self) -> None:
-        """End the pod in order; `run` returns when nothing of it is left."""
+    def remove(self, *, grace: int | None = None) -> None:
+        """End the pod in order; `run` returns when nothing of it is left.
+
+        `grace`: seconds that this may take at most, from now on.
+        """
         if not self.removing:
             self._log.info("pod is being removed", file=self.file)
-            self.memory = notes.request_stop(self.memory, pod=self.pod, cause=StopCause.REMOVED, now=self._now())
-            self._abandon()
-            self.wake()
+        if not self.removing or grace is not None:
+            self._stop(StopCause.REMOVED, grace)
 
-    def end(self) -> None:
-        """End the pod in order; its status, records and logs stay."""
+    def end(self, *, grace: int | None = None) -> None:
+        """End the pod in order; its status, records and logs stay. `grace` as for `remove`."""
         if self.memory.stopping is None or self.memory.stopping.cause in PASSING:
             self._log.info("pod is being ended")
-            self.memory = notes.request_stop(self.memory, pod=self.pod, cause=StopCause.ENDED, now=self._now())
-            self._abandon()
-            self.wake()
+            self._stop(StopCause.ENDED, grace)
+        elif grace is not None and not self.memory.stopped:
+            self._stop(StopCause.ENDED, grace)
+
+    def _stop(self, cause: StopCause, grace: int | None) -> None:
+        """Begin the pod-wide stop, or have the one under way go on so. It is written down at once."""
+        self.memory = notes.request_stop(self.memory, pod=self.pod, cause=cause, now=self._now(), grace=grace)
+        self._abandon()
+        self._save()
+        self.wake()
 
     async def run(self) -> None:
         """Until the pod has been removed. A cancellation leaves its containers as they are."""
@@ -121,6 +149,8 @@ class PodWorker:
                     await self._live(tasks, probing)
             finally:
                 files.cancel()
+                for discard in self._discards.values():
+                    discard.cancel()
                 probing.stop()
                 self.looked.set()
 
@@ -136,9 +166,13 @@ class PodWorker:
             observed = state.observed(self.uid)
             # What was found half made stays so, even if a start that nobody waits for any more comes through after all.
             self._half_made.update(half_made(observed, self.memory))
-            if left := [record.id for record in observed.containers if record.id in self._half_made]:
-                await self._discard(left)
-                continue
+            left = [record for record in observed.containers if record.id in self._half_made]
+            if removals := [self._discard(tasks, record) for record in left]:
+                if not self._retries.keys() >= set(removals):
+                    await self._wake.wait()  # for the first try of each
+                    continue
+                observed = without(observed, left)
+                self.memory = notes.names_taken(self.memory, left)
             decision = self._decide(observed)
             probing.follow(self.pod, observed=observed, memory=self.memory)
             for action in decision.actions:
@@ -199,11 +233,7 @@ class PodWorker:
         except RuntimeUnavailableError:
             await self._look_again()
         except (ContainerRuntimeError, OSError) as error:
-            delay = self._retries[action.key] = min(self._retries.get(action.key, _RETRY_FIRST / 2) * 2, _RETRY_MAX)
-            self._log.warning(
-                "the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay
-            )
-            await asyncio.sleep(delay)
+            await asyncio.sleep(self._refused(action, error))
         finally:
             self._handles.pop(action.key, None)
             memory = self.memory if note is None else note(self.memory)
@@ -225,19 +255,36 @@ class PodWorker:
         for handle in self._handles.values():
             handle.abandon()
 
-    async def _discard(self, containers: list[str]) -> None:
-        """Remove what a start that was cut short has left, so that the decision never sees it."""
-        for container_id in containers:
+    def _discard(self, tasks: asyncio.TaskGroup, record: ObservedContainer) -> str:
+        """Have what a start that was cut short has left removed, so that the decision never sees it; the removal's key.
+
+        While the runtime refuses, it is hidden from the decision, and others go on without it.
+        """
+        action = RemoveContainer(name=record.name, container_id=record.id, logs=False)
+
+        async def discard() -> None:
             try:
-                await self._services.cri.remove_container(container_id)
-                self._services.state.note_removed(container_id)
-            except RuntimeUnavailableError:
-                await self._services.state.lost()
-                return
-            except ContainerRuntimeError as error:
-                self._log.warning("what a cut start has left cannot be removed yet", error=str(error))
-                await self._sleep(self._now() + _RETRY_FIRST)
-                return
+                await self._carry_out(action, Handle())
+            finally:
+                del self._discards[action.key]
+                self.wake()
+
+        if action.key not in self._discards:
+            name = f"{self.pod.metadata.name} discard {record.name}"
+            self._discards[action.key] = tasks.create_task(discard(), name=name)
+        return action.key
+
+    def _refused(self, action: Action, error: Exception) -> float:
+        """The runtime does not do it. Says so, once it has for a while; the seconds until the next try."""
+        before = self._retries.get(action.key, _RETRY_FIRST / 2)
+        delay = self._retries[action.key] = min(before * 2, _RETRY_MAX)
+        self._log.warning("the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay)
+        if delay == _RETRY_MAX > before and (event := refusal_event(action, error, half_made=self._half_made)):
+            self._services.recorder.event(self.pod, event)
+        if self.yields:
+            self._on_ended()
+        self.wake()
+        return delay
 
     def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
         self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)

@@ -16,7 +16,8 @@ import grpc
 import grpc.aio
 
 #: Called with the method's short name (`RunPodSandbox`) and a function that passes the call on and waits for its end.
-#: Returning normally after that gives the daemon the answer; raising `LostReply` gives it UNAVAILABLE instead.
+#: Returning normally after that gives the daemon the answer; raising `LostReply` gives it UNAVAILABLE instead, raising
+#: `Refused` gives it that text.
 Hook = Callable[[str, Callable[[], Awaitable[None]]], Awaitable[None]]
 
 _OPTIONS = (("grpc.max_receive_message_length", 16 << 20), ("grpc.max_send_message_length", 16 << 20))
@@ -24,6 +25,10 @@ _OPTIONS = (("grpc.max_receive_message_length", 16 << 20), ("grpc.max_send_messa
 
 class LostReply(Exception):  # noqa: N818 - what happens to the call
     """The daemon sees the connection break instead of an answer."""
+
+
+class Refused(Exception):  # noqa: N818 - what happens to the call
+    """The daemon is given this error instead of an answer."""
 
 
 def _same(data: bytes) -> bytes:
@@ -81,6 +86,8 @@ class GRPCProxy(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
             await self.hook(name, proceed)
         except LostReply:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the test lost this reply")
+        except Refused as refused:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(refused))
         if failure:
             await context.abort(failure[0].code(), failure[0].details() or "")
         for answer in answers:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.grpc_proxy import GRPCProxy, Hook, LostReply
+from tests.support.grpc_proxy import GRPCProxy, Hook, LostReply, Refused
 from tests.support.site import Site, private_site
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
@@ -170,4 +170,70 @@ async def test_a_pod_network_that_fails_leaves_nothing_once_it_is_mended(proxied
         return len(await site.cri.list_pod_sandboxes()) == 1
 
     await site.until("what the failure left is gone", one_sandbox)
+    await site.is_whole()
+
+
+# ---- a runtime that refuses for good -----------------------------------------------------
+def refusing(method: str, text: str) -> Hook:
+    async def hook(name: str, proceed: Go) -> None:
+        if name == method:
+            raise Refused(text)
+        await proceed()
+
+    return hook
+
+
+async def told(site: Site, reason: str, message: str) -> None:
+    async def is_told() -> bool:
+        events = (await asyncio.to_thread(site.node.get, "/events"))["items"]
+        return any(it["reason"] == reason and message in it["message"] for it in events)
+
+    await site.until(f"{reason} is told", is_told)
+
+
+async def test_what_a_cut_start_left_and_the_runtime_keeps_does_not_hold_up_the_pod(proxied: Proxied) -> None:
+    site, proxy = proxied
+
+    async def die(_proceed: Go) -> None:
+        await asyncio.to_thread(site.node.stop, signal.SIGKILL)
+        raise LostReply
+
+    proxy.hook, done = once("StartContainer", die)
+    site.drop()
+    await asyncio.wait_for(done.wait(), 30)
+    proxy.hook = refusing("RemoveContainer", "the disk is on fire")
+    await asyncio.to_thread(site.node.start)
+    await site.running()
+    assert {"side started", "main started"} <= set(site.lines())
+    await told(site, "Failed", "Error: what a start that was cut short has left cannot be removed: the disk is on fire")
+    proxy.hook = None
+
+    async def two_containers() -> bool:
+        return len(await site.cri.list_containers()) == 2
+
+    await site.until("what was left is gone", two_containers)
+    site.remove()
+    await site.gone()
+    await site.is_empty()
+
+
+async def test_a_pod_that_the_runtime_does_not_let_go_yields_its_name(proxied: Proxied) -> None:
+    site, proxy = proxied
+    site.drop()
+    await site.running()
+    proxy.hook = refusing("RemovePodSandbox", "the disk is on fire")
+    site.drop(activeDeadlineSeconds=3600)
+    await told(site, "FailedKillPod", "error killing pod: the disk is on fire")
+
+    async def the_new_one_runs() -> bool:
+        return site.lines().count("main started") == 2
+
+    await site.until("the new pod runs", the_new_one_runs)
+    assert len(await site.pods()) == 2
+    proxy.hook = None
+
+    async def one_pod() -> bool:
+        return len(await site.pods()) == len(await site.cri.list_pod_sandboxes()) == 1
+
+    await site.until("the old one is gone", one_pod)
     await site.is_whole()

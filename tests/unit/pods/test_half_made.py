@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from minikubelet.lifecycle.actions import Action, CreateSandbox, RemoveContainer, StopSandbox
 from minikubelet.lifecycle.memory import Memory
-from minikubelet.lifecycle.records import Observed, ObservedContainer
+from minikubelet.lifecycle.notes import names_taken
+from minikubelet.lifecycle.records import Observed, ObservedContainer, without
+from minikubelet.pods.refusals import refusal_event
 from minikubelet.pods.starter import half_made
 from minikubelet.runtime.mapping import labels
 from minikubelet.runtime.pb import cri_pb2
@@ -58,3 +62,26 @@ def test_a_container_that_never_ran_is_half_made(found: ObservedContainer, cut: 
     assert half_made(observed, Memory(accepted_at=0)) == (["c"] if cut else [])
     starting = Memory(accepted_at=0, in_flight=frozenset({"start:main"}))
     assert half_made(observed, starting) == []
+
+
+def test_one_that_cannot_be_removed_is_hidden_and_its_count_is_taken() -> None:
+    left = msgspec.structs.replace(record(cri_pb2.CONTAINER_CREATED), restart_count=3)
+    other = msgspec.structs.replace(left, id="d", name="other")
+    assert without(Observed(containers=(left, other)), [left]).containers == (other,)
+    memory = names_taken(Memory(accepted_at=0, restart_counts={"main": 1, "side": 5}), [left])
+    assert memory.restart_counts == {"main": 3, "side": 5}
+    assert names_taken(memory, [msgspec.structs.replace(left, restart_count=2)]) is memory
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (RemoveContainer(name="main", container_id="half", logs=False), "Failed"),
+        (RemoveContainer(name="main", container_id="whole", logs=False), "FailedKillPod"),
+        (StopSandbox(sandbox_id="s"), "FailedKillPod"),
+        (CreateSandbox(attempt=0), None),
+    ],
+)
+def test_a_refusal_that_lasts_is_told_of(action: Action, reason: str | None) -> None:
+    event = refusal_event(action, OSError("no"), half_made={"half"})
+    assert (event and event.reason) == reason
