@@ -29,6 +29,7 @@ _PREFIX = "tag:yaml.org,2002:"
 
 
 _UNKNOWN_TAG = "a tag is not understood, or does not fit its value; write a value that begins with ! in quotes"
+_TEMPLATE = "; this looks like a template: put here what it renders to (for a chart: helm template)"
 _UNKNOWN_ALIAS = "an alias has no anchor before it; write a value that begins with * in quotes"
 
 
@@ -101,6 +102,8 @@ def read_documents(data: bytes, *, is_json: bool = False) -> Documents:
                 documents.append(Document(number, root))
     except UnreadableError as error:
         message = error.discreet if _SECRET.search(text) else str(error)
+        if "{{" in _line(text, error.line - 1):
+            message += _TEMPLATE
         errors.append(TextError(error.line, number, "", message))
     return Documents(tuple(documents), tuple(errors))
 

@@ -18,7 +18,7 @@ _NO_NETWORK = (
 )
 _NO_ACCESS = "there is no API server whose use would have to be allowed; leave it out"
 _CLAIM = "a PersistentVolumeClaim is a directory on this host and needs nothing else; leave it out"
-_NO_LIMITS = "is not enforced here; leave it out"
+_NO_LIMITS = "it is not enforced here; leave it out"
 
 _ADVICE = {
     **dict.fromkeys(("Deployment", "ReplicaSet", "ReplicationController"), f"{_TEMPLATE} (one for each replica)"),
@@ -33,11 +33,11 @@ _ADVICE = {
     **dict.fromkeys(("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"), _NO_ACCESS),
     "Namespace": "a namespace is there as soon as an object names it; leave it out",
     **dict.fromkeys(("PersistentVolume", "StorageClass", "CSIDriver", "VolumeAttachment"), _CLAIM),
-    "NetworkPolicy": f"{_NO_LIMITS}: use the firewall of this host",
+    "NetworkPolicy": f"{_NO_LIMITS}, and use the firewall of this host",
     **dict.fromkeys(("ResourceQuota", "LimitRange"), _NO_LIMITS),
     **dict.fromkeys(
         ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "PodDisruptionBudget", "PriorityClass"),
-        "means nothing on a single host; leave it out",
+        "it means nothing on a single host; leave it out",
     ),
     "RuntimeClass": "name it under runtimeClasses in the configuration instead",
     "CustomResourceDefinition": "there is no API server to define it for; leave it out",

@@ -81,3 +81,11 @@ def test_a_kind_that_is_not_understood_is_refused_with_what_to_do(api_version: s
 )
 def test_a_field_at_the_wrong_place_is_told_where_it_belongs(text: str, error: str) -> None:
     assert errors(text) == [error]
+
+
+@pytest.mark.parametrize(
+    "text", ["metadata:\n  name: {{ .Release.Name }}\n", "{{- if .Values.enabled }}\nkind: Pod\n", "a: [{{ .b }}\n"]
+)
+def test_a_template_is_told_to_be_one(text: str) -> None:
+    (error,) = errors(text)
+    assert "this looks like a template: put here what it renders to" in error
