@@ -25,6 +25,7 @@ from minikubelet.api import quantity
 from minikubelet.api.batch import CronJob, Job
 from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
+from minikubelet.image_operations import image_operations, image_routes
 from minikubelet.imaging import Imaging
 from minikubelet.jobs.controller import JobController, Key, Manifest
 from minikubelet.jobs.pod_runner import ManagedPods
@@ -143,7 +144,15 @@ class Daemon:
             uid = manifest.object.metadata.uid
             remembered.append(Remembered(file=manifest.file, uid=uid, object=manifest.object))
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(served(config, parts=self._reporting.parts(), jobs=self._jobs))
+            await stack.enter_async_context(
+                served(
+                    config,
+                    parts=self._reporting.parts(),
+                    jobs=self._jobs,
+                    routes=image_routes(self._imaging),
+                    operations=image_operations(self._imaging),
+                )
+            )
             source = FolderSource(
                 config.static_pod_path,
                 functools.partial(decode_file, node_name=config.node, sidecar_containers=config.sidecar_containers),

@@ -23,10 +23,16 @@ log = structlog.get_logger(__name__)
 
 @contextlib.asynccontextmanager
 async def served(
-    config: Config, *, parts: Parts, jobs: JobController, operations: Iterable[web.RouteDef] = ()
+    config: Config,
+    *,
+    parts: Parts,
+    jobs: JobController,
+    routes: Iterable[web.RouteDef] = (),
+    operations: Iterable[web.RouteDef] = (),
 ) -> AsyncIterator[None]:
-    """Serve until left. Raises server.app.ListenError."""
-    seen = batch_routes(jobs=jobs.jobs, cronjobs=jobs.cronjobs, subscribe=jobs.subscribe)
+    """Serve until left. `routes` only show, `operations` act. Raises server.app.ListenError."""
+    batch = batch_routes(jobs=jobs.jobs, cronjobs=jobs.cronjobs, subscribe=jobs.subscribe)
+    seen = (*batch, *routes)
     async with contextlib.AsyncExitStack() as stack:
         control = make_app(parts, routes=(*seen, *operations), on_network=False)
         await stack.enter_async_context(serve_control(control, config.root_dir / SOCKET))
