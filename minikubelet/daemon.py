@@ -236,7 +236,7 @@ class Daemon:
                 cgroups=cgroups,
                 admit=functools.partial(admit, node=offer, needs=NeedsBook()),
                 objects=self._objects,
-                clients=Clients(exec_sync=self._cri.exec_sync, http=http),
+                clients=Clients(exec_sync=self._cri.exec_sync, http=http, runtime_answers=self._cri.answers),
                 recorder=self._recorder,
                 live=self._live,
                 store=self._store,
