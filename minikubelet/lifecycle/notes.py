@@ -6,7 +6,7 @@ that the action has finished: `decide` takes what is observed for the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
 import msgspec
@@ -33,6 +33,14 @@ _replace = msgspec.structs.replace
 def action_finished(memory: Memory, key: str) -> Memory:
     """The action with this key has come back, however it ended. Noted last, after what it brought."""
     return _replace(memory, in_flight=memory.in_flight - {key})
+
+
+def attempts_known(memory: Memory, attempts: Mapping[str, int]) -> Memory:
+    """What is known from elsewhere of how often containers were started, by name: they are counted on from there."""
+    known = memory.restart_counts
+    return _replace(
+        memory, restart_counts={**known, **{name: max(n, known.get(name, 0)) for name, n in attempts.items()}}
+    )
 
 
 def sandbox_hindered(memory: Memory, why: str) -> Memory:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from minikubelet.runtime.mapping import NodeContext, log_directory
 from minikubelet.runtime.state import RuntimeState
 
 _LONGEST_NAME = 255
+_LOG = re.compile(r"(\d{1,9})\.log(\..*)?")
 
 
 async def make_log_directory(pod: Pod, container: str, node: NodeContext) -> None:
@@ -26,6 +28,20 @@ async def make_log_directory(pod: Pod, container: str, node: NodeContext) -> Non
 def _make(top: Path, path: Path) -> None:
     top.mkdir(mode=0o750, parents=True, exist_ok=True)
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+
+async def logged_attempts(pod: Pod, node: NodeContext) -> dict[str, int]:
+    """The highest attempt that a log is left of, by container: counts go on where nothing else is known (CC-1)."""
+    return await asyncio.to_thread(_logged, Path(log_directory(pod, node)))
+
+
+def _logged(directory: Path) -> dict[str, int]:
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        for file in directory.glob("*/*.log*"):
+            if name := _LOG.fullmatch(file.name):
+                found[file.parent.name] = max(found.get(file.parent.name, 0), int(name[1]))
+    return found
 
 
 def _links(node: NodeContext) -> Path:

@@ -34,6 +34,7 @@ from minikubelet.lifecycle.notes import ProbeKind
 from minikubelet.lifecycle.records import Observed, ObservedContainer, without
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
 from minikubelet.pods.executor import Executor, Note
+from minikubelet.pods.logs import logged_attempts
 from minikubelet.pods.probing import Probing
 from minikubelet.pods.refreshing import Refreshing
 from minikubelet.pods.refusals import refusal_event
@@ -159,6 +160,8 @@ class PodWorker:
         released = False
         if not self.memory.stopped:
             self._services.cgroups.adopt(self.pod)
+        if self.memory.status is None:
+            self.memory = notes.attempts_known(self.memory, await logged_attempts(self.pod, self._services.node))
         while True:
             self._wake.clear()
             self._publish(self.memory.status)

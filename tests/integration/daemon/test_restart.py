@@ -114,6 +114,25 @@ async def test_a_lost_database_costs_no_container(site: Site) -> None:
     assert list(database(site).parent.glob("*.damaged-*"))
 
 
+async def test_cc_1_where_everything_is_lost_the_logs_still_tell_how_often_a_container_was_started(site: Site) -> None:
+    site.drop()
+    await site.running()
+    (pod,) = await site.pods()
+    logs = site.node.logs / f"default_pod_{pod['metadata']['uid']}"
+    await kill(site)
+    for file in database(site).parent.glob("minikubelet.db*"):
+        file.unlink()
+    for sandbox in await site.cri.list_pod_sandboxes():
+        await site.cri.stop_pod_sandbox(sandbox.id)
+        await site.cri.remove_pod_sandbox(sandbox.id)
+    await start(site)
+    await site.running()
+    (pod,) = await site.pods()
+    statuses = pod["status"]["initContainerStatuses"] + pod["status"]["containerStatuses"]
+    assert {status["name"]: status["restartCount"] for status in statuses} == {"side": 1, "main": 1}
+    assert sorted(file.name for file in (logs / "main").iterdir()) == ["0.log", "1.log"]
+
+
 async def test_back_off_goes_on_where_it_was(site: Site) -> None:
     site.drop(on_term="exit 0", crash=True)
 

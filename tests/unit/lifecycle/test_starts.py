@@ -228,3 +228,11 @@ def test_what_a_container_could_not_be_made_for_is_tried_again_at_once_when_it_m
     due = notes.retry_configuration(waiting, now=T0 + 8).start_errors
     assert (due["m"].retry_at, due["n"].retry_at) == (T0 + 8, T0 + 16)
     assert notes.retry_configuration(memory(), now=T0 + 8) == memory()
+
+
+def test_cc_1_counts_go_on_from_what_the_logs_tell() -> None:
+    known = notes.attempts_known(memory(restart_counts={"m": 2, "n": 5}), {"m": 3, "n": 4, "x": 0})
+    assert known.restart_counts == {"m": 3, "n": 5, "x": 0}
+    (start,) = decide(pod(), observed(), notes.attempts_known(memory(), {"m": 3}), T0 + 10).actions
+    assert isinstance(start, StartContainer)
+    assert start.restart_count == 4
