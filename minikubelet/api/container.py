@@ -8,7 +8,12 @@ from minikubelet.api.base import Int32, Object, Quantity, Raw, shown
 from minikubelet.api.environment import EnvFromSource, EnvVar
 from minikubelet.api.handlers import Lifecycle, Probe
 from minikubelet.api.security import SecurityContext
-from minikubelet.api.support import NO_CLUSTER, refused
+from minikubelet.api.support import NO_CLUSTER, NO_DEVICE_CLAIMS, refused
+
+_NO_BLOCK_VOLUMES = refused(
+    "not supported by this agent: a claim is a directory on this host; use volumeMounts, or give the container the "
+    "device as a hostPath below /dev with privileged: true"
+)
 
 
 class ContainerPort(Object):
@@ -24,7 +29,7 @@ class ResourceRequirements(Object):
 
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
-    claims: Annotated[tuple[Raw, ...], refused("static pods may not reference resourceclaims")] = ()
+    claims: Annotated[tuple[Raw, ...], NO_DEVICE_CLAIMS] = ()
 
 
 class ContainerResizePolicy(Object):
@@ -70,7 +75,7 @@ class Container(Object):
     resources: ResourceRequirements = ResourceRequirements()
     resize_policy: Annotated[tuple[ContainerResizePolicy, ...], NO_CLUSTER] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
-    volume_devices: Annotated[tuple[VolumeDevice, ...], refused("not supported by this agent")] = ()
+    volume_devices: Annotated[tuple[VolumeDevice, ...], _NO_BLOCK_VOLUMES] = ()
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None

@@ -6,7 +6,7 @@ Nothing said here tells more of the content than where a fault is: it is secret.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,6 +49,11 @@ class _Entry(msgspec.Struct):
     auth: str | None = None
 
 
+class _Helpers(msgspec.Struct, rename="camel"):
+    creds_store: Any = None
+    cred_helpers: Any = None
+
+
 class _Config(msgspec.Struct):
     auths: dict[str, _Entry | None] | None = None
 
@@ -69,6 +74,12 @@ def read_docker_config(data: bytes, form: Form) -> tuple[Entry, ...]:
         Entry(location=location, login=_login(entry or _Entry(), number))
         for number, (location, entry) in enumerate((found or {}).items(), start=1)
     )
+
+
+def names_helpers(data: bytes) -> bool:
+    """Whether a configuration that can be read leaves credentials to programs."""
+    found = msgspec.json.decode(data, type=_Helpers)
+    return bool(found.creds_store or found.cred_helpers)
 
 
 def _login(entry: _Entry, number: int) -> Login:

@@ -7,6 +7,10 @@ from typing import Annotated
 from minikubelet.api.base import Object, Quantity, shown
 from minikubelet.api.support import refused
 
+_NO_FILES = refused(
+    "not supported by this agent: mount the volume, and have the container's command read the file", even_empty=True
+)
+
 
 class ObjectFieldSelector(Object):
     field_path: str
@@ -43,7 +47,7 @@ class EnvVarSource(Object):
     resource_field_ref: ResourceFieldSelector | None = None
     config_map_key_ref: ConfigMapKeySelector | None = None
     secret_key_ref: SecretKeySelector | None = None
-    file_key_ref: Annotated[FileKeySelector | None, refused("not supported by this agent", even_empty=True)] = None
+    file_key_ref: Annotated[FileKeySelector | None, _NO_FILES] = None
 
 
 class EnvVar(Object):

@@ -40,7 +40,7 @@ from minikubelet.api.scheduling import (
 )
 from minikubelet.api.security import PodSecurityContext
 from minikubelet.api.status import PodStatus
-from minikubelet.api.support import NO_CLUSTER, accepted, refused
+from minikubelet.api.support import NO_CLUSTER, NO_DEVICE_CLAIMS, accepted, refused
 from minikubelet.api.volumes import EmptyDirVolumeSource, HostPathVolumeSource, Volume
 
 __all__ = [
@@ -53,7 +53,9 @@ __all__ = [
 _NO_ACCOUNTS = refused(
     "static pods may not reference serviceaccounts: there is no API server to have an account of; leave it out"
 )
-_NO_CLAIMS = refused("static pods may not reference resourceclaims")
+_NONE_ON_CREATE = refused(
+    "cannot be set on create: an API server adds them to a pod that runs; make it a sidecar, or leave it out"
+)
 _NEVER_READY = accepted("needs a cluster: nothing here sets the conditions that it names, so the pod is never Ready")
 
 
@@ -68,7 +70,7 @@ class LocalObjectReference(Object):
 class PodSpec(Object):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    ephemeral_containers: Annotated[tuple[Raw, ...], refused("cannot be set on create")] = ()
+    ephemeral_containers: Annotated[tuple[Raw, ...], _NONE_ON_CREATE] = ()
     volumes: tuple[Volume, ...] = ()
     restart_policy: str = shown("Always")
     termination_grace_period_seconds: Int64 = shown(30)
@@ -94,7 +96,7 @@ class PodSpec(Object):
     runtime_class_name: str | None = None
     priority_class_name: str = ""
     image_pull_secrets: tuple[LocalObjectReference, ...] = ()
-    resource_claims: Annotated[tuple[Raw, ...], _NO_CLAIMS] = ()
+    resource_claims: Annotated[tuple[Raw, ...], NO_DEVICE_CLAIMS] = ()
     service_account_name: Annotated[str, _NO_ACCOUNTS] = ""
     service_account: Annotated[str, _NO_ACCOUNTS] = ""
     automount_service_account_token: Annotated[bool | None, NO_CLUSTER] = None
@@ -107,7 +109,8 @@ class PodSpec(Object):
     topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], NO_CLUSTER] = ()
     scheduler_name: Annotated[str, NO_CLUSTER] = shown("default-scheduler")
     scheduling_gates: Annotated[
-        tuple[PodSchedulingGate, ...], refused("not supported by this agent: nothing here would ever clear a gate")
+        tuple[PodSchedulingGate, ...],
+        refused("not supported by this agent: nothing here would ever clear a gate; leave it out"),
     ] = ()
     scheduling_group: Annotated[PodSchedulingGroup | None, NO_CLUSTER] = None
     readiness_gates: Annotated[tuple[PodReadinessGate, ...], _NEVER_READY] = ()

@@ -7,7 +7,7 @@ from typing import Annotated
 from minikubelet.api.base import Int64, Object, Raw
 from minikubelet.api.support import refused
 
-WINDOWS = refused("windows options cannot be set for a linux pod")
+WINDOWS = refused("windows options cannot be set for a linux pod: leave it out")
 
 
 class SELinuxOptions(Object):

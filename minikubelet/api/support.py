@@ -34,7 +34,6 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 SUPPORTED = Mark(level=Level.SUPPORTED)
 NO_CLUSTER = Mark(level=Level.ACCEPTED, reason="has no meaning without a cluster")
-NOT_YET = Mark(level=Level.REFUSED, reason="not supported yet")
 
 
 def accepted(reason: str, *, keep: bool = True) -> Mark:
@@ -43,6 +42,12 @@ def accepted(reason: str, *, keep: bool = True) -> Mark:
 
 def refused(reason: str, *, even_empty: bool = False) -> Mark:
     return Mark(level=Level.REFUSED, reason=reason, even_empty=even_empty)
+
+
+NO_DEVICE_CLAIMS = refused(
+    "static pods may not reference resourceclaims: there is no API server to allocate a device; leave it out, and give "
+    "the container the device itself, as a hostPath below /dev with privileged: true"
+)
 
 
 def mark_of(annotation: object) -> Mark:

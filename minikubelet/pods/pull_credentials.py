@@ -15,7 +15,15 @@ import msgspec
 import structlog
 
 from minikubelet.api.configuration import secret_files
-from minikubelet.api.docker_config import SECRET_FORMS, DockerConfigError, Entry, Form, Login, read_docker_config
+from minikubelet.api.docker_config import (
+    SECRET_FORMS,
+    DockerConfigError,
+    Entry,
+    Form,
+    Login,
+    names_helpers,
+    read_docker_config,
+)
 from minikubelet.api.objects import NotFoundError
 from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import Event
@@ -25,6 +33,7 @@ from minikubelet.pods.objects import ObjectStore
 log = structlog.get_logger(__name__)
 
 _REASON = "FailedToRetrieveImagePullSecret"
+_NO_HELPERS = "its credential helpers (credsStore, credHelpers) are not run; write user and password under auths"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,11 +100,16 @@ def _read_node_files(files: tuple[tuple[Path, Form], ...]) -> tuple[tuple[Entry,
     problems: list[str] = []
     for path, form in files:
         try:
-            return read_docker_config(path.read_bytes(), form), tuple(problems)
+            data = path.read_bytes()
+            entries = read_docker_config(data, form)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             problems.append(f"{path.absolute()}: {os.strerror(error.errno or 0)}; it is passed over")
         except DockerConfigError as error:
             problems.append(f"{path.absolute()}: {error}; it is passed over")
+        else:
+            if form == "json" and names_helpers(data):
+                problems.append(f"{path.absolute()}: {_NO_HELPERS}")
+            return entries, tuple(problems)
     return (), tuple(problems)

@@ -142,5 +142,5 @@ def test_ev_7_a_key_of_a_file_is_refused_by_name() -> None:  # D-3
     (error,) = decode_file("x.json", json.dumps(document).encode(), node_name="node").errors
     assert (error.path, error.message) == (
         "spec.containers[0].env[0].valueFrom.fileKeyRef",
-        "Forbidden: not supported by this agent",
+        "Forbidden: not supported by this agent: mount the volume, and have the container's command read the file",
     )

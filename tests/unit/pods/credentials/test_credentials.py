@@ -294,6 +294,21 @@ async def test_a_file_that_cannot_be_used_is_named_once(tmp_path: Path, monkeypa
     assert "hunter2" not in str(logs)
 
 
+@pytest.mark.parametrize("helpers", [{"credsStore": "desktop"}, {"credHelpers": {"r.example": "x"}}])
+async def test_credential_helpers_are_named_as_not_run(
+    helpers: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(tmp_path, monkeypatch)
+    (tmp_path / "root/config.json").write_text(json.dumps(json.loads(config("u")) | helpers))
+    with structlog.testing.capture_logs() as logs:
+        assert await node.users() == ["u"]
+    (told,) = logs
+    assert told["problem"] == (
+        f"{tmp_path}/root/config.json: its credential helpers (credsStore, credHelpers) are not run; "
+        "write user and password under auths"
+    )
+
+
 async def test_nothing_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = Node(tmp_path, monkeypatch, secret("a", "u"))
     found = await node.credentials.find("r.example/app", pod("a"))
