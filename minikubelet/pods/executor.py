@@ -59,11 +59,11 @@ class Executor:
                 await cri.stop_container(action.container_id, timeout=action.timeout)
                 await state.refresh(action.container_id)
             case do.RemoveContainer():
-                await uncut(cri.remove_container(action.container_id), name=action.key)
-                if action.logs:
+                if action.logs:  # first: without its record nobody would know of them (GC-1)
                     await remove_container_logs(
                         pod, action.name, container_id=action.container_id, state=state, node=self._services.node
                     )
+                await uncut(cri.remove_container(action.container_id), name=action.key)
                 state.note_removed(action.container_id)
             case do.StopSandbox():
                 await uncut(cri.stop_pod_sandbox(action.sandbox_id), name=action.key)
