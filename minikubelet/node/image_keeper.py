@@ -88,10 +88,12 @@ class ImageKeeper:
             except (ContainerRuntimeError, OSError) as error:
                 log.warning("unused images cannot be looked for now", error=str(error), seconds=PERIOD)
                 await asyncio.sleep(PERIOD)
+            except Exception:
+                log.exception("looking for unused images failed", seconds=PERIOD)  # which is no reason to end
+                await asyncio.sleep(PERIOD)
 
     async def look(self) -> list[Image]:
         """All images there are. Raises ContainerRuntimeError."""
-        await self._archives.idle()  # or what they hold would not be known
         found = await self._images.list_images()
         records = await self._images.records()
         used = {ref for it in await self._containers.list_containers() for ref in (it.image_ref, it.image.image)}
@@ -119,6 +121,7 @@ class ImageKeeper:
     async def collect(self) -> None:
         """One pass (GI-1). Raises ContainerRuntimeError, OSError."""
         async with self._removing:
+            await self._archives.idle()  # or what they hold would not be known
             images = await self.look()
             now, limits = self._clock(), self._limits
             gone = [it async for it in self._remove(image_gc.too_old(images, self._sights, limits=limits, now=now))]
@@ -145,6 +148,7 @@ class ImageKeeper:
         `others`: also what others have brought.
         """
         async with self._removing:
+            await self._archives.idle()
             images = await self.look()
             spare = [it for it in images if not it.in_use and it.protected in {"", image_gc.OTHERS if others else ""}]
             async with contextlib.aclosing(self._remove(spare)) as removing:

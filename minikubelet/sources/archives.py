@@ -23,13 +23,13 @@ from minikubelet.api.image_name import ImageNameError, full_name
 from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.images import Record
+from minikubelet.sources.archive_files import FOLDER, is_archive, settled_archive, signature_now, why_unreadable
 from minikubelet.sources.archive_notes import ArchiveNotes, Note
 from minikubelet.sources.folder_watch import FolderWatch
-from minikubelet.sources.listing import Hints, Look, Read, check_quiet
-from minikubelet.sources.reading import Signature, UnusableError, signature_of, signature_quietly
+from minikubelet.sources.listing import Look
+from minikubelet.sources.reading import Signature, UnusableError
 from minikubelet.sources.trouble import Trouble
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 #: Seconds until what containerd refused is tried again, doubling.
 _RETRY_FIRST, _RETRY_MAX = 10.0, 300.0
 
@@ -93,6 +93,7 @@ class ImageArchives:
         self._files: dict[str, _Archive] = {}
         self._due: set[str] = set()
         self._folder_error = ""
+        self._folders: frozenset[str] = frozenset()
         self._looked = False
         self._wake = asyncio.Event()
         self._progress = asyncio.Condition()
@@ -104,7 +105,7 @@ class ImageArchives:
         watch: FolderWatch[Signature] = FolderWatch(
             self._path,
             takes=is_archive,
-            read=functools.partial(_settled, leaseless_patience=self._check_frequency),
+            read=functools.partial(settled_archive, leaseless_patience=self._check_frequency),
             follower=self,
             expected=self._notes.files(),
             check_frequency=self._check_frequency,
@@ -152,6 +153,7 @@ class ImageArchives:
 
     def status(self) -> ArchivesStatus:
         errors = {name: it.error for name, it in sorted(self._files.items()) if it.error}
+        errors |= dict.fromkeys(sorted(self._folders), FOLDER)
         if self._folder_error:
             errors[str(self._path)] = self._folder_error
         return ArchivesStatus(
@@ -179,10 +181,15 @@ class ImageArchives:
                     self._tell(name, file, str(outcome))
 
     def settled(self, look: Look[Signature], *, on_time: bool) -> None:  # noqa: ARG002  the follower's signature
-        trouble = "" if look.trouble is None or isinstance(look.trouble, FileNotFoundError) else _why(look.trouble)
+        trouble = (
+            "" if look.trouble is None or isinstance(look.trouble, FileNotFoundError) else why_unreadable(look.trouble)
+        )
         if trouble and trouble != self._folder_error:
             self._log.error("image archives cannot be read", error=trouble)
         self._folder_error = trouble
+        for folder in sorted(look.folders - self._folders):
+            self._log.error("image archive not used", file=folder, error=FOLDER)
+        self._folders = look.folders
         self._looked = True
         self._wake.set()
 
@@ -243,8 +250,11 @@ class ImageArchives:
             self._tell(name, file, f"containerd refuses it: {error}; it is tried again")
         except ArchiveError as error:
             # What changed meanwhile is told of by an event, and begun anew.
-            if await asyncio.to_thread(_signature, self._path / name) == signature:
+            if await asyncio.to_thread(signature_now, self._path / name) == signature:
                 self._tell(name, file, str(error).removeprefix(f"{self._path / name}: "))
+        except Exception:  # noqa: BLE001  one strange file must not keep the others from their pods
+            self._log.exception("an image archive could not be dealt with", file=name)
+            self._tell(name, file, "an internal error; the daemon's log has the details")
         if self._files.get(name) is file and file.signature == signature:
             self._due.discard(name)
         async with self._progress:
@@ -288,27 +298,3 @@ class ImageArchives:
         if file.error and not error:
             self._log.info("image archive mended", file=name)
         file.error = error
-
-
-def is_archive(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".")
-
-
-def _settled(path: Path, _name: str, hint: Hints, *, leaseless_patience: float) -> Read[Signature]:
-    """Its content is read later, and checked: here it only has to be nobody's who still writes it."""
-    signature, leased = signature_quietly(path)
-    check_quiet(signature, hint, leased=leased, leaseless_patience=leaseless_patience)
-    return Read(signature, signature)
-
-
-def _signature(path: Path) -> Signature | None:
-    try:
-        return signature_of(path.stat())
-    except OSError:
-        return None
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, NotADirectoryError):
-        return "is not a folder; set imageArchivesPath to one"
-    return f"the folder of image archives cannot be read: {error.strerror}"

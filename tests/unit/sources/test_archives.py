@@ -14,7 +14,8 @@ from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.images import Record
 from minikubelet.sources import archives as archives_module
-from minikubelet.sources.archives import ImageArchives, is_archive
+from minikubelet.sources.archive_files import is_archive
+from minikubelet.sources.archives import ImageArchives
 
 #: Longer than any event takes to arrive, also on a busy machine.
 PATIENCE = 10.0
@@ -120,7 +121,8 @@ X, Y = "docker.io/library/x:1", "docker.io/library/y:1"
         ("a.tzst", True),
         (".a.tar", False),
         ("a.tar.part", False),
-        ("a.zip", False),
+        ("README", False),
+        ("a.tar.xz", True),  # to be told that it cannot be used
     ],
 )
 def test_what_counts_as_an_archive(name: str, expected: bool) -> None:
@@ -155,6 +157,30 @@ async def test_a_folder_that_is_none_is_told(home: Path, runtime: Runtime) -> No
     home.write_text("")
     async with watching(home, runtime) as watched:
         assert watched.archives.status().errors == {str(home): "is not a folder; set imageArchivesPath to one"}
+
+
+async def test_what_looks_like_an_archive_and_is_none_is_told(home: Path, runtime: Runtime) -> None:
+    (home / "layout.tar").mkdir()
+    (home / "a.tar.xz").write_text(f"{X}=1")
+    with capture_logs() as logs:
+        async with watching(home, runtime) as watched:
+            assert watched.archives.status().errors == {
+                "a.tar.xz": "is packed in a way that is not known; make it a .tar, .tar.gz or .tar.zst",
+                "layout.tar": "is a folder; pack what is in it as a .tar",
+            }
+            (home / "layout.tar").rmdir()
+            (home / "a.tar.xz").unlink()
+            await watched.until(lambda: watched.archives.status().errors == {})
+    assert sum(log["log_level"] == "error" for log in logs) == 2
+
+
+async def test_an_unforeseen_error_is_one_archives_own(home: Path, runtime: Runtime) -> None:
+    runtime.refusals = [RuntimeError("unforeseen")]
+    (home / "a.tar").write_text(f"{X}=1")
+    async with watching(home, runtime) as watched:
+        assert watched.archives.status().errors == {"a.tar": "an internal error; the daemon's log has the details"}
+        watched.put("b.tar", f"{Y}=1")
+        await watched.until(lambda: watched.arrived == [Y])
 
 
 async def test_a_file_that_is_open_for_writing_waits(home: Path, runtime: Runtime) -> None:
