@@ -181,18 +181,19 @@ class PodWorker:
             for action in decision.actions:
                 self._start(tasks, action)
             wake_at = decision.wake_at
-            if decision.finished and (self.removing or not released):
-                released = await self._give_back()
-                if released and self.removing:
+            removing = self.removing  # as decided: a removal that is asked for meanwhile is the next decision's
+            if decision.finished and (removing or not released):
+                released = await self._give_back(removing=removing)
+                if released and removing:
                     break
                 if released:
                     self._on_ended()
                 wake_at = wake_at if released else self._now() + _GIVE_BACK_RETRY
             await self._sleep(wake_at)
 
-    async def _give_back(self) -> bool:
+    async def _give_back(self, *, removing: bool) -> bool:
         """Nothing runs any more: volumes and the cgroup go, and the rest if the pod goes. False: try again later."""
-        give_back = clean_up_pod if self.removing else release_pod
+        give_back = clean_up_pod if removing else release_pod
         try:
             await give_back(self.pod, self._services)
         except (VolumeError, OSError) as error:
