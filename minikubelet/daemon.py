@@ -20,6 +20,7 @@ from pathlib import Path
 import grpc.aio
 import msgspec
 import structlog
+from aiohttp import web
 
 from minikubelet.api import quantity
 from minikubelet.api.batch import CronJob, Job
@@ -27,14 +28,17 @@ from minikubelet.api.decode import decode_file
 from minikubelet.config import Config
 from minikubelet.image_operations import image_operations, image_routes
 from minikubelet.imaging import Imaging
-from minikubelet.jobs.controller import JobController, Key, Manifest
+from minikubelet.jobs.commands import JobCommands
+from minikubelet.jobs.controller import JobController
 from minikubelet.jobs.pod_runner import ManagedPods
+from minikubelet.jobs.roster import Key, Manifest
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
 from minikubelet.node import settings
 from minikubelet.node.admission import NeedsBook, Node, admit
 from minikubelet.node.log_rotation import LogRotation
 from minikubelet.node.offer import node_offer
 from minikubelet.notify import keep_watchdog_fed, notify
+from minikubelet.operations import operations
 from minikubelet.pods.cgroups import pod_cgroups
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.manager import PodManager, Wanted
@@ -148,9 +152,9 @@ class Daemon:
                 served(
                     config,
                     parts=self._reporting.parts(),
-                    jobs=self._jobs,
+                    jobs=self._jobs.roster,
                     routes=image_routes(self._imaging),
-                    operations=image_operations(self._imaging),
+                    operations=self._operations(),
                 )
             )
             source = FolderSource(
@@ -185,6 +189,12 @@ class Daemon:
             max_size=quantity.whole(str(self._config.container_log_max_size)),
             max_files=self._config.container_log_max_files,
         )
+
+    def _operations(self) -> tuple[web.RouteDef, ...]:
+        """What the control socket can have done."""
+        jobs = JobCommands(self._jobs, hindrance=self._reporting.hindrance)
+        about_pods = operations(jobs=jobs, pods=self._manager, live=self._live, store=self._store)
+        return (*about_pods, *image_operations(self._imaging))
 
     def _wanted(self, desired: Desired) -> None:
         self._reporting.desired = desired

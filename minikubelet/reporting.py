@@ -87,6 +87,10 @@ class Reporting:
             not_ready={check: reason for check, reason in failing.items() if reason is not None},
         )
 
+    def hindrance(self) -> str | None:
+        """Why pods are not being run at this moment."""
+        return self._containerd() or self._manifests()
+
     def _containerd(self) -> str | None:
         if self._runtime is None:
             return self._findings[0] if self._findings else "the container runtime has not been reached yet"

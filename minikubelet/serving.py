@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 
 from minikubelet.config import Config
-from minikubelet.jobs.controller import JobController
+from minikubelet.jobs.roster import Roster
 from minikubelet.server.app import make_app, serve
 from minikubelet.server.batch import batch_routes
 from minikubelet.server.control import SOCKET, serve_control
@@ -26,12 +26,12 @@ async def served(
     config: Config,
     *,
     parts: Parts,
-    jobs: JobController,
+    jobs: Roster,
     routes: Iterable[web.RouteDef] = (),
     operations: Iterable[web.RouteDef] = (),
 ) -> AsyncIterator[None]:
     """Serve until left. `routes` only show, `operations` act. Raises server.app.ListenError."""
-    batch = batch_routes(jobs=jobs.jobs, cronjobs=jobs.cronjobs, subscribe=jobs.subscribe)
+    batch = batch_routes(jobs=jobs.shown_jobs, cronjobs=jobs.shown_cronjobs, subscribe=jobs.subscribe)
     seen = (*batch, *routes)
     async with contextlib.AsyncExitStack() as stack:
         control = make_app(parts, routes=(*seen, *operations), on_network=False)

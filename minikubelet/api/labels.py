@@ -12,6 +12,9 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 CRONJOB_SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+#: On a Job that somebody made of a CronJob by hand; the value is MANUAL.
+INSTANTIATE = "cronjob.kubernetes.io/instantiate"
+MANUAL = "manual"
 
 
 def selects(selector: LabelSelector, labels: Mapping[str, object]) -> bool:

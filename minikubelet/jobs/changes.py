@@ -70,10 +70,16 @@ def expiry(job: JobRecord) -> float | None:
 
 
 def suspend(job: JobRecord, *, suspended: bool) -> Change | None:
-    """By command: wins over the manifest until that is edited."""
-    if job.state is not JobState.CURRENT or job.finished is not None or job.suspended == suspended:
-        return None
-    return Change(job=replace(job, suspend=suspended))
+    """By command: wins over the manifest until its word on this changes (`edits.kept_suspend`)."""
+    return None if job.suspended == suspended else Change(job=replace(job, suspend=suspended))
+
+
+def restart(job: JobRecord, pods: Iterable[PodRecord], *, now: float) -> Change | None:
+    """By command: another run, with a uid of its own, when all pods are gone; as suspended as the manifest says."""
+    fresh = replace(job, suspend=None)
+    if job.state in (JobState.CURRENT, JobState.EXPIRED):
+        return end(fresh, pods, JobState.REPLACED, now=now)
+    return None if fresh == job else Change(job=fresh)
 
 
 def delete_pod(job: JobRecord, pod: PodRecord, *, mark: Mark, now: float) -> Change | None:

@@ -71,7 +71,7 @@ def decide_cron(cron: CronRecord, jobs: Sequence[JobRecord], *, now: float, loca
     if first is not None and second is not None and (now - first) // (second - first) + 1 > _MANY_MISSED:
         text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         decision = _with_events(decision, _event("Warning", "TooManyMissedTimes", text))
-    active = [job for job in jobs if job.finished is None]
+    active = [job for job in jobs if job.finished is None and not is_manual(job)]
     if any(job.name == job_name(cron, due) for job in jobs):
         return decision
     if active and cron.cron.spec.concurrency_policy == FORBID:
@@ -98,7 +98,20 @@ def scheduled_job(cron: CronRecord, moment: int, *, uid: str, now: float) -> Job
     return job_from_template(cron, name=job_name(cron, moment), annotations={CRONJOB_SCHEDULED: text}, uid=uid, now=now)
 
 
-def job_from_template(cron: CronRecord, *, name: str, annotations: dict[str, str], uid: str, now: float) -> JobRecord:
+def is_manual(job: JobRecord) -> bool:
+    """Whether somebody made it of the CronJob by hand. It counts for the history; the schedule does not heed it."""
+    return CRONJOB_SCHEDULED not in job.job.metadata.annotations
+
+
+def job_from_template(
+    cron: CronRecord,
+    *,
+    name: str,
+    annotations: dict[str, str],
+    uid: str,
+    now: float,
+    block_owner_deletion: bool | None = True,
+) -> JobRecord:
     template = cron.cron.spec.job_template
     owner = OwnerReference(
         api_version=cron.cron.api_version,
@@ -106,7 +119,7 @@ def job_from_template(cron: CronRecord, *, name: str, annotations: dict[str, str
         name=cron.name,
         uid=cron.uid,
         controller=True,
-        block_owner_deletion=True,
+        block_owner_deletion=block_owner_deletion,
     )
     metadata = ObjectMeta(
         name=name,

@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from minikubelet.api.batch import CronJob
-from minikubelet.jobs.cron import decide_cron, job_name, minute_of, scheduled_job
+from minikubelet.jobs.cron import decide_cron, is_manual, job_name, minute_of, scheduled_job
 from minikubelet.jobs.edits import edited_cron
 from minikubelet.jobs.services import JobServices
 from minikubelet.jobs.supervision import RETRY
@@ -178,7 +178,7 @@ class CronWorker:
             elif job.finished is not None:
                 text = f"Saw completed job: {name}, condition: {job.finished.type}"
                 events.append(Event(type="Normal", reason="SawCompletedJob", message=text))
-        self._active = {job.uid: job.name for job in jobs if job.finished is None}
+        self._active = {job.uid: job.name for job in jobs if job.finished is None and not is_manual(job)}
         return events
 
     def _news(self, events: Sequence[Event]) -> list[Event]:

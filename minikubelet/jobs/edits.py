@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from minikubelet.api.batch import CronJob, Job, JobSpec, PodTemplateSpec, is_indexed
 from minikubelet.api.container import Container, ResourceRequirements
 from minikubelet.api.scheduling import Affinity
-from minikubelet.store.job_records import CronRecord, JobRecord, PodRecord
+from minikubelet.store.job_records import CronRecord, JobRecord, JobState, PodRecord
 
 
 class Edit(enum.Enum):
@@ -40,9 +40,7 @@ def judge_edit(record: JobRecord, new: Job, *, active: int) -> Edit:
 
 def edited(record: JobRecord, new: Job, *, file: str) -> JobRecord:
     """The record after an edit in place. A finished Job keeps everything that it says of itself."""
-    if new.spec != record.job.spec:
-        record = replace(record, suspend=None)
-    record = replace(record, job=new, file=file)
+    record = replace(record, job=new, file=file, suspend=kept_suspend(record, new))
     completions = new.spec.completions
     if record.finished is not None or not is_indexed(new.spec) or completions is None:
         return record
@@ -52,6 +50,15 @@ def edited(record: JobRecord, new: Job, *, file: str) -> JobRecord:
         failed_indexes=record.failed_indexes.below(completions),
         indexes={index: it for index, it in record.indexes.items() if index < completions},
     )
+
+
+def kept_suspend(record: JobRecord, new: Job) -> bool | None:
+    """What a command said of suspending holds over edits, new generations included, until the file's own word changes.
+
+    Not beyond the Job: one that was removed or has expired is forgotten.
+    """
+    on = record.state in (JobState.CURRENT, JobState.REPLACED) and new.spec.suspend == record.job.spec.suspend
+    return record.suspend if on else None
 
 
 def cut(record: JobRecord, pods: Iterable[PodRecord]) -> list[PodRecord]:

@@ -49,6 +49,8 @@ class JobWorker:
         self._services = services
         #: What it was last told, or what the books say of its manifest.
         self._manifest: tuple[Job | None, str] = (record.job, record.file)
+        #: Set when it runs no more, and who comes after it stands in its place: nothing can be asked of it any longer.
+        self.over = asyncio.Event()
         self._wake = asyncio.Event()
         self._requests: list[Request] = []
         self._open = _unsettled(self.pods)
@@ -83,9 +85,6 @@ class JobWorker:
     def remove(self) -> None:
         """The Job goes, by its CronJob's will."""
         self.follow(None, file="")
-
-    def suspend(self, *, suspended: bool) -> None:
-        self.ask(lambda job, _: changes.suspend(job, suspended=suspended))
 
     def delete_pod(self, uid: str, *, mark: Mark) -> None:
         """End one pod from outside: the Job replaces it by its rules."""

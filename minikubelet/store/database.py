@@ -84,6 +84,11 @@ class Store:
             return False
         return True
 
+    async def settled(self) -> bool:
+        """Until what was queued before is written. False: the disk failed, it will be tried again."""
+        await self._call(lambda: None)  # what is being written at this moment
+        return await self.flush()
+
     async def write_forever(self) -> None:
         """Write as things change, until cancelled."""
         while True:

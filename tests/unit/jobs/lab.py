@@ -29,7 +29,9 @@ from minikubelet.api.status import (
     StateTerminated,
 )
 from minikubelet.jobs.backoff import Settings
-from minikubelet.jobs.controller import JobController, Key, Manifest
+from minikubelet.jobs.commands import JobCommands
+from minikubelet.jobs.controller import JobController
+from minikubelet.jobs.roster import Key, Manifest
 from minikubelet.jobs.runner import Seen, Subscriber
 from minikubelet.lifecycle.times import rfc3339
 from minikubelet.store import jobs as books
@@ -324,10 +326,10 @@ class Lab:
             await asyncio.sleep(0)
 
     def job(self, name: str = "j") -> Job:
-        return next(job for job in self.controller.jobs() if job.metadata.name == name)
+        return next(job for job in self.controller.roster.shown_jobs() if job.metadata.name == name)
 
     def names(self) -> list[str]:
-        return [job.metadata.name for job in self.controller.jobs()]
+        return [job.metadata.name for job in self.controller.roster.shown_jobs()]
 
     def conditions(self, name: str = "j") -> list[tuple[str, str]]:
         """Type and reason, in order; `!` before those that are False."""
@@ -347,6 +349,10 @@ class Lab:
 
     def events(self, uid: str) -> list[str]:
         return [event.reason for event in books.events_of(self.connection, uid)]
+
+    @property
+    def commands(self) -> JobCommands:
+        return JobCommands(self.controller)
 
     @property
     def live(self) -> list[Pod]:

@@ -22,7 +22,7 @@ EVERY_MINUTE: dict[str, Any] = {"schedule": "* * * * *"}
 
 
 def cron(here: Lab) -> CronJob:
-    (found,) = here.controller.cronjobs()
+    (found,) = here.controller.roster.shown_cronjobs()
     return found
 
 
@@ -211,9 +211,9 @@ async def test_row_57_a_removed_cronjob_takes_its_jobs_and_pods_along() -> None:
         await here.until(FIRST + 5)
         here.remove()
         await here.until(FIRST + 6)
-        assert len(here.controller.cronjobs()) == 1
+        assert len(here.controller.roster.shown_cronjobs()) == 1
         await here.until(FIRST + 10)
-        assert not here.controller.cronjobs()
+        assert not here.controller.roster.shown_cronjobs()
         assert here.names() == []
         assert not here.runner.pods
         found = here.books()

@@ -221,7 +221,7 @@ async def test_indexes_that_were_cut_off_run_again_when_the_job_is_scaled_up_aga
 
 
 def delete(here: Lab, uid: str) -> None:
-    worker = here.controller.job(next(iter(here.controller._jobs)))
+    worker = next(iter(here.controller.roster.jobs.values()))
     assert worker is not None
     worker.delete_pod(uid, mark=Mark.OPERATOR)
 

@@ -254,24 +254,6 @@ async def test_a_suspended_job_takes_new_resources_and_labels_in_place() -> None
         assert here.job().metadata.uid != uid
 
 
-async def test_suspend_by_command_lasts_until_the_manifest_changes() -> None:
-    async with lab(Script(work=60)) as here:
-        here.put(manifest())
-        await here.until(1)
-        worker = here.controller.job(next(iter(here.controller._jobs)))
-        assert worker is not None
-        worker.suspend(suspended=True)
-        await here.until(3)
-        assert here.conditions() == [("Suspended", "JobSuspended")]
-        await here.restart()
-        await here.until(4)
-        assert here.counts()["active"] == 0
-        here.put(manifest({"backoffLimit": 5}))
-        await here.until(5)
-        assert here.conditions() == [("!Suspended", "JobResumed")]
-        assert here.counts()["active"] == 1
-
-
 async def test_counters_that_something_else_spoiled_are_corrected_from_the_pods_rows() -> None:
     async with lab(Script(code=1)) as here:
         here.put(manifest())

@@ -186,7 +186,7 @@ async def take(here: Lab, auditor: Auditor, spec: dict[str, Any], kind: str, val
             auditor.kill_at(*value)
         case "delete":
             pods = [pod for pod in here.books().pods if not pod.gone]
-            worker = next(iter(here.controller._jobs.values()), None)
+            worker = next(iter(here.controller.roster.jobs.values()), None)
             if worker is not None and pods:
                 worker.delete_pod(pods[value % len(pods)].uid, mark=Mark.OPERATOR)
         case "scale":
