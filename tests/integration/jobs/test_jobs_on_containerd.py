@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.integration.jobs.desk import (
+    DEAF,
+    POLITE,
+    container,
+    job,
+    pods,
+    private_node,
+    read,
+    sidecar,
+    until,
+    until_finished,
+)
+from tests.integration.jobs.desk import put as put_manifest
 from tests.support.node import PrivateNode
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
-POLITE = "trap 'exit 0' TERM; while :; do sleep 0.1; done"
-DEAF = "trap '' TERM; while :; do sleep 0.1; done"
 SULLEN = "trap 'exit 7' TERM; while :; do sleep 0.1; done"
+#: Goes on when the sidecar beside it has been started a second time.
+PATIENT = "while [ ! -e /e/twice ]; do sleep 0.1; done"
+CRASHING = "[ -e /e/once ] && touch /e/twice; touch /e/once; sleep 1; exit 1"
+SHARED = {"volumes": [{"name": "e", "emptyDir": {}}]}
+MOUNTED = {"volumeMounts": [{"name": "e", "mountPath": "/e"}]}
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[PrivateNode]:
-    here = PrivateNode()
-    try:
-        here.create()
-        here.start()
+    with private_node("crashLoopBackOff: {maxContainerRestartPeriod: 1s}\n") as here:
         yield here
-    finally:
-        here.destroy()
-
-
-def container(name: str, script: str, **fields: Any) -> dict[str, Any]:
-    image = {"image": "busybox:1.36", "imagePullPolicy": "IfNotPresent"}
-    return {"name": name, "command": ["sh", "-c", script], **image, **fields}
 
 
 def put(node: PrivateNode, name: str, spec: dict[str, Any], **pod: Any) -> None:
-    template = {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 2, **pod}}
-    job = {"metadata": {"name": name}, "spec": {**spec, "template": template}}
-    text = json.dumps({"apiVersion": "batch/v1", "kind": "Job", **job})
-    (node.manifests / f"{name}.json").write_text(text)
+    put_manifest(node, job(name, spec, **pod))
 
 
 def status(node: PrivateNode, name: str) -> dict[str, Any]:
@@ -48,24 +48,13 @@ def status(node: PrivateNode, name: str) -> dict[str, Any]:
     return found
 
 
+def reasons(node: PrivateNode, name: str) -> list[tuple[str, str]]:
+    return [(each["type"], each["reason"]) for each in status(node, name)["conditions"]]
+
+
 def wait(node: PrivateNode, name: str, condition: str, *, timeout: str = "60s") -> None:
-    for _ in range(100):  # until the manifest has been read
-        if any(job["metadata"]["name"] == name for job in node.get("/jobs")["items"]):
-            break
-        time.sleep(0.05)
+    until(lambda: any(found["metadata"]["name"] == name for found in node.get("/jobs")["items"]))
     node.cli("wait", f"job/{name}", f"--for=condition={condition}", f"--timeout={timeout}")
-
-
-def pods(node: PrivateNode, job: str) -> list[dict[str, Any]]:
-    found = node.get("/pods")["items"]
-    return [pod for pod in found if pod["metadata"].get("labels", {}).get("job-name") == job]
-
-
-def until_none(found: Callable[[], list[Any]]) -> None:
-    deadline = time.monotonic() + 20
-    while found():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def ended(pod: dict[str, Any], name: str) -> dict[str, Any]:
@@ -79,7 +68,7 @@ def ended(pod: dict[str, Any], name: str) -> dict[str, Any]:
     ("row", "script", "code", "seconds"),
     [(10, POLITE, 0, (1.0, 4.0)), (11, SULLEN, 7, (1.0, 4.0)), (12, DEAF, 137, (4.0, 7.5))],
 )
-def test_a_job_completes_when_its_sidecar_has_ended_however_it_ends(
+def test_rows_10_to_12_a_job_completes_when_its_sidecar_has_ended_however_it_ends(
     node: PrivateNode, row: int, script: str, code: int, seconds: tuple[float, float]
 ) -> None:
     name = f"row-{row}"
@@ -88,28 +77,63 @@ def test_a_job_completes_when_its_sidecar_has_ended_however_it_ends(
         name,
         {},
         terminationGracePeriodSeconds=3,
-        initContainers=[container("side", script, restartPolicy="Always")],
-        containers=[container("main", "sleep 1")],
+        initContainers=[sidecar(script)],
+        containers=[container("main", "sleep 1; exit 0")],
     )
     wait(node, name, "Complete")
     (pod,) = pods(node, name)
     assert pod["status"]["phase"] == "Succeeded"
     assert ended(pod, "side")["exitCode"] == code
     assert status(node, name)["succeeded"] == 1
-    ((took,),) = read_times(node, name)
+    ((took,),) = read(
+        node,
+        "SELECT jobs.completion_time - job_pods.created_at FROM jobs, job_pods"
+        " WHERE job_pods.job_uid = jobs.uid AND jobs.name = ?",
+        name,
+    )
     assert seconds[0] <= took <= seconds[1]
 
 
-def read_times(node: PrivateNode, name: str) -> list[tuple[float]]:
-    connection = sqlite3.connect(f"file:{node.base}/minikubelet/minikubelet.db?mode=ro", uri=True, timeout=10)
-    try:
-        return connection.execute(
-            "SELECT jobs.completion_time - job_pods.created_at FROM jobs, job_pods"
-            " WHERE job_pods.job_uid = jobs.uid AND jobs.name = ?",
-            (name,),
-        ).fetchall()
-    finally:
-        connection.close()
+def test_row_13_a_failed_main_stops_its_sidecar_and_fails_the_job(node: PrivateNode) -> None:
+    spec = {"backoffLimit": 0}
+    put(node, "row-13", spec, initContainers=[sidecar()], containers=[container("main", "exit 3")])
+    until_finished(node, "row-13")
+    (pod,) = pods(node, "row-13")
+    assert pod["status"]["phase"] == "Failed"
+    assert (ended(pod, "main")["exitCode"], ended(pod, "side")["exitCode"]) == (3, 0)
+    assert reasons(node, "row-13")[-1] == ("Failed", "BackoffLimitExceeded")
+
+
+def test_row_14_a_crashing_sidecar_never_counts_under_never(node: PrivateNode) -> None:
+    side = {**sidecar(CRASHING), **MOUNTED}
+    main = container("main", PATIENT, **MOUNTED)
+    put(node, "row-14", {"backoffLimit": 0}, **SHARED, initContainers=[side], containers=[main])
+    wait(node, "row-14", "Complete")
+    (pod,) = pods(node, "row-14")
+    assert pod["status"]["initContainerStatuses"][0]["restartCount"] >= 1
+    assert (status(node, "row-14")["succeeded"], status(node, "row-14").get("failed", 0)) == (1, 0)
+
+
+def test_row_15_a_crashing_sidecar_fails_an_on_failure_job(node: PrivateNode) -> None:
+    side = sidecar("sleep 1; exit 1")
+    main = container("main", "sleep 600")
+    put(node, "row-15", {"backoffLimit": 2}, restartPolicy="OnFailure", initContainers=[side], containers=[main])
+    wait(node, "row-15", "Failed")
+    assert reasons(node, "row-15")[-1] == ("Failed", "BackoffLimitExceeded")
+    assert status(node, "row-15")["failed"] == 1
+    until(lambda: not pods(node, "row-15"))
+
+
+def test_row_16_a_sidecar_that_never_comes_up_lasts_until_the_deadline(node: PrivateNode) -> None:
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1000}
+    side = {**sidecar(), "startupProbe": probe}
+    put(node, "row-16", {"activeDeadlineSeconds": 5}, initContainers=[side], containers=[container("main", "true")])
+    until(lambda: pods(node, "row-16"))
+    (pod,) = pods(node, "row-16")
+    wait(node, "row-16", "Failed")
+    assert pod["status"]["phase"] == "Pending"
+    assert reasons(node, "row-16")[-1] == ("Failed", "DeadlineExceeded")
+    assert not list(node.logs.glob(f"*{pod['metadata']['name']}*/main/*.log"))
 
 
 def test_a_plain_second_container_that_never_ends_keeps_the_job_active(node: PrivateNode) -> None:
@@ -120,13 +144,13 @@ def test_a_plain_second_container_that_never_ends_keeps_the_job_active(node: Pri
     assert (found["active"], found.get("conditions", [])) == (1, [])
 
 
-def test_a_failed_pod_keeps_its_log_and_its_exit_code(node: PrivateNode) -> None:
+def test_row_23_a_failed_pod_keeps_its_log_and_its_exit_code(node: PrivateNode) -> None:
     policy = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
     put(
         node,
         "fails",
         {"podFailurePolicy": policy},
-        initContainers=[container("side", POLITE, restartPolicy="Always")],
+        initContainers=[sidecar()],
         containers=[container("main", "echo last words; exit 42")],
     )
     wait(node, "fails", "Failed")
@@ -139,18 +163,18 @@ def test_a_failed_pod_keeps_its_log_and_its_exit_code(node: PrivateNode) -> None
     assert "last words" in logs[0].read_text()
 
 
-def test_the_deadline_stops_pods_and_fails_the_job_when_they_are_gone(node: PrivateNode) -> None:
+def test_row_29_the_deadline_stops_pods_and_fails_the_job_when_they_are_gone(node: PrivateNode) -> None:
     spec = {"activeDeadlineSeconds": 3, "parallelism": 2, "completions": 2}
-    put(node, "late", spec, containers=[container("main", DEAF)])
+    put(node, "late", spec, terminationGracePeriodSeconds=5, containers=[container("main", DEAF)])
     wait(node, "late", "FailureTarget")
     assert status(node, "late")["terminating"] == 2
     wait(node, "late", "Failed")
     found = status(node, "late")
     assert (found["failed"], found["terminating"]) == (2, 0)
-    until_none(lambda: pods(node, "late"))
+    until(lambda: not pods(node, "late"))
 
 
-def test_indexed_pods_know_their_index_and_their_name(node: PrivateNode) -> None:
+def test_row_17_indexed_pods_know_their_index_and_their_name(node: PrivateNode) -> None:
     say = "echo $JOB_COMPLETION_INDEX $(hostname)"
     spec = {"completions": 3, "parallelism": 3, "completionMode": "Indexed"}
     put(node, "nth", spec, containers=[container("main", say)])
@@ -163,10 +187,10 @@ def test_indexed_pods_know_their_index_and_their_name(node: PrivateNode) -> None
     assert said == ["0 nth-0", "1 nth-1", "2 nth-2"]
 
 
-def test_a_job_whose_time_to_live_is_over_leaves_nothing(node: PrivateNode) -> None:
+def test_row_38_a_job_whose_time_to_live_is_over_leaves_nothing(node: PrivateNode) -> None:
     put(node, "brief", {"ttlSecondsAfterFinished": 1}, containers=[container("main", "true")])
     wait(node, "brief", "Complete")
-    until_none(lambda: [job for job in node.get("/jobs")["items"] if job["metadata"]["name"] == "brief"])
+    until(lambda: "brief" not in [found["metadata"]["name"] for found in node.get("/jobs")["items"]])
     assert not pods(node, "brief")
     assert not list(node.logs.glob("*brief*"))
     assert (node.manifests / "brief.json").exists()
