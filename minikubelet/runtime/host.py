@@ -46,6 +46,7 @@ def node_context(
         swap_control=_swap_control(sysroot, cgroup_v2=cgroup_v2),
         hugepage_sizes=_hugepage_sizes(sysroot / "sys/kernel/mm/hugepages"),
         thermal_throttle_paths=_thermal_throttle(sysroot),
+        se_linux=(sysroot / "sys/fs/selinux/enforce").exists(),
         cluster_dns=cluster_dns,
         cluster_domain=cluster_domain,
     )

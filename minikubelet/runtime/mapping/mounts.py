@@ -55,16 +55,21 @@ def container_mounts(pod: Pod, container: Container, node: NodeContext, sources:
                 container_path=_absolute(mount.mount_path),
                 host_path=sources.subpaths.get(index, sources.volumes[mount.name]),
                 readonly=mount.read_only or _is_read_only(volumes[mount.name]),
+                selinux_relabel=node.se_linux and _is_the_pods_own(volumes[mount.name]),
                 propagation=_PROPAGATIONS[mount.mount_propagation],
                 recursive_read_only=_recursive(mount, supported=recursive),
             )
         )
     if sources.hosts_file is not None and all(mount.mount_path != HOSTS for mount in container.volume_mounts):
-        mounts.append(cri_pb2.Mount(container_path=HOSTS, host_path=sources.hosts_file))
+        mounts.append(_file(HOSTS, sources.hosts_file, node))
     if sources.termination_log is not None:
         path = _absolute(container.termination_message_path)
-        mounts.append(cri_pb2.Mount(container_path=path, host_path=sources.termination_log))
+        mounts.append(_file(path, sources.termination_log, node))
     return mounts
+
+
+def _file(path: str, source: str, node: NodeContext) -> cri_pb2.Mount:
+    return cri_pb2.Mount(container_path=path, host_path=source, selinux_relabel=node.se_linux)
 
 
 def _image(mount: VolumeMount, volume: Volume, node: NodeContext, sources: MountSources) -> cri_pb2.Mount:
@@ -90,6 +95,11 @@ def _recursive(mount: VolumeMount, *, supported: bool) -> bool:
 
 def _absolute(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
+
+
+def _is_the_pods_own(volume: Volume) -> bool:
+    """Whether what is mounted lives and ends with the pod, so that it may be given the pod's SELinux label (MT-2)."""
+    return volume.host_path is None and volume.persistent_volume_claim is None
 
 
 def _is_read_only(volume: Volume) -> bool:

@@ -43,6 +43,8 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     hugepage_sizes: tuple[str, ...] = ()
     #: Existing /sys/devices/system/cpu/cpu*/thermal_throttle (SC-8).
     thermal_throttle_paths: tuple[str, ...] = ()
+    #: The kernel lets processes use only files with their label (MT-2).
+    se_linux: bool = False
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = ""
     cpu_cfs_quota: bool = True

@@ -391,6 +391,33 @@ def test_mt_2_what_is_read_only_although_nobody_asked(source: dict[str, Any], *,
 
 
 @pytest.mark.parametrize(
+    ("source", "relabelled"),
+    [
+        ({"configMap": {"name": "x"}}, True),
+        ({"secret": {"secretName": "x"}}, True),
+        ({"projected": {}}, True),
+        ({"downwardAPI": {}}, True),
+        ({"emptyDir": {}}, True),
+        ({}, True),
+        ({"hostPath": {"path": "/x"}}, False),
+        ({"persistentVolumeClaim": {"claimName": "x"}}, False),
+    ],
+)
+def test_mt_2_on_a_host_with_selinux_what_is_the_pods_own_gets_its_label(
+    source: dict[str, Any], *, relabelled: bool
+) -> None:
+    assert _single_mount({}, source, se_linux=True).selinux_relabel is relabelled
+    assert not _single_mount({}, source).selinux_relabel
+
+
+def test_mt_2_on_a_host_with_selinux_the_files_that_every_container_has_get_its_label() -> None:
+    of = container()
+    for se_linux in (True, False):
+        mounts = made(of, at=node(se_linux=se_linux), hosts_file="/p/etc-hosts", termination_log="/p/t/1a").mounts
+        assert [mount.selinux_relabel for mount in mounts] == [se_linux, se_linux]
+
+
+@pytest.mark.parametrize(
     ("wanted", "handlers", "expected"),
     [
         (None, {""}, False),

@@ -43,6 +43,13 @@ def test_a_bare_host_has_neither_swap_control_nor_huge_pages(sysroot: Path) -> N
     assert found.thermal_throttle_paths == ()
 
 
+def test_mt_2_selinux_is_on_where_its_file_system_is_mounted(sysroot: Path) -> None:
+    assert not _look(sysroot).se_linux
+    (sysroot / "sys/fs/selinux").mkdir()
+    (sysroot / "sys/fs/selinux/enforce").write_text("0")
+    assert _look(sysroot).se_linux
+
+
 def test_lr_5_swap_control_of_cgroup_v1(sysroot: Path) -> None:
     (sysroot / "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes").touch()
     assert _look(sysroot).swap_control is SwapControl.MEMSW
