@@ -55,16 +55,17 @@ def _link(pod: Pod, container: str, container_id: str, node: NodeContext) -> Pat
 
 
 async def link_container_log(pod: Pod, container: str, *, container_id: str, log_path: str, node: NodeContext) -> None:
-    """Link the log under the name that log collectors look for. If that fails, the container does without."""
+    """Link the log under the name that log collectors look for (CC-12). If that fails, the container does without."""
     target = Path(log_directory(pod, node)) / log_path
     with contextlib.suppress(OSError):
         await asyncio.to_thread(_make_link, _link(pod, container, container_id, node), target)
 
 
 def _make_link(link: Path, target: Path) -> None:
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.unlink(missing_ok=True)
-    link.symlink_to(target)
+    if target.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
 
 
 async def remove_container_logs(

@@ -80,7 +80,7 @@ def fitting(image: str, *sources: tuple[Entry, ...]) -> list[str]:
         pytest.param("https://index.docker.io/v1/", "r.example/app", False, id="the Hub's entry for another"),
     ],
 )
-def test_an_entry_fits_an_image(location: str, image: str, fits: bool) -> None:
+def test_an_entry_fits_an_image(location: str, image: str, fits: bool) -> None:  # IM-9
     assert fitting(image, entries(location)) == ([location] if fits else [])
 
 
