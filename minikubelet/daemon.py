@@ -30,6 +30,7 @@ from minikubelet.image_operations import image_operations, image_routes
 from minikubelet.imaging import Imaging
 from minikubelet.jobs.commands import JobCommands
 from minikubelet.jobs.controller import JobController
+from minikubelet.jobs.events import job_events
 from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.jobs.roster import Key, Manifest
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
@@ -118,7 +119,13 @@ class Daemon:
         self._state = RuntimeState(channel, owner=str(config.root_dir), clock=time.time)
         self._live = LivePods()
         self._recorder = EventRecorder(clock=time.time)
-        self._reporting = Reporting(config, live=self._live, recorder=self._recorder, state=self._state)
+        self._reporting = Reporting(
+            config,
+            live=self._live,
+            recorder=self._recorder,
+            state=self._state,
+            job_events=lambda: job_events(self._jobs),
+        )
         self._objects = ObjectStore()
         self._imaging = Imaging(
             config,

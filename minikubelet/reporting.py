@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib.metadata import version
 
 import structlog
@@ -12,7 +13,7 @@ import structlog
 from minikubelet.api.decode import ManifestError, ManifestNote
 from minikubelet.config import Config
 from minikubelet.pods.live import LivePods
-from minikubelet.pods.recorder import EventRecorder
+from minikubelet.pods.recorder import EventRecorder, RecordedEvent
 from minikubelet.pods.times import rfc3339
 from minikubelet.runtime.checks import Finding, RuntimeFacts
 from minikubelet.runtime.state import RuntimeState
@@ -26,8 +27,18 @@ log = structlog.get_logger(__name__)
 class Reporting:
     """`desired` is set with each reading of the folder."""
 
-    def __init__(self, config: Config, *, live: LivePods, recorder: EventRecorder, state: RuntimeState) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        live: LivePods,
+        recorder: EventRecorder,
+        state: RuntimeState,
+        job_events: Callable[[], Awaitable[list[RecordedEvent]]],
+    ) -> None:
+        """`job_events`: those of Jobs and CronJobs; may raise sqlite3.Error."""
         self._config = config
+        self._job_events = job_events
         self._live = live
         self._recorder = recorder
         self._state = state
@@ -52,11 +63,20 @@ class Reporting:
         readyz = {"containerd": self._containerd, "manifests": self._manifests}
         return Parts(
             pods=self._live.encoded,
-            events=lambda: encoded_events(self._recorder.events(), node=self._config.node),
+            events=self._events,
             status=self.status,
             livez={"ping": lambda: None},
             readyz=readyz,
         )
+
+    async def _events(self) -> Iterable[bytes]:
+        try:
+            batch = await self._job_events()
+        except sqlite3.Error as error:
+            log.warning("the events of Jobs cannot be read", error=str(error))
+            batch = []
+        events = sorted([*self._recorder.events(), *batch], key=lambda event: event.last_at)
+        return encoded_events(events, node=self._config.node)
 
     def status(self) -> Status:
         desired = self.desired or Desired()

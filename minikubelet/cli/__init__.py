@@ -10,7 +10,7 @@ import importlib
 
 import click
 
-_COMMANDS = ("claims", "get", "images", "run", "status", "validate", "version", "wait")
+_COMMANDS = ("claims", "delete", "describe", "get", "images", "job", "run", "status", "validate", "version", "wait")
 
 
 class _Lazy(click.Group):

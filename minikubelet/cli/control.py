@@ -56,7 +56,7 @@ class RefusedError(click.ClickException):
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"{reason}: {message}" if reason else message)
-        self.reason = reason
+        self.reason, self.text = reason, message
 
 
 def path_of(*parts: str, **query: object) -> str:
@@ -93,6 +93,20 @@ def tell(steps: Iterator[Step]) -> None:
     """Print what is done as it is done."""
     for step in steps:
         click.echo(step.message)
+
+
+def told(steps: Iterator[Step], *, fine: str | None = None) -> bool:
+    """The same for one of several: what the daemon refuses goes to stderr, and False is returned.
+
+    `fine`: the reason of a refusal that is none.
+    """
+    try:
+        tell(steps)
+    except RefusedError as refused:
+        if refused.reason != fine:
+            click.echo(f"Error from server ({refused.reason}): {refused.text}", err=True)
+            return False
+    return True
 
 
 def _steps(answer: http.client.HTTPResponse, where: Path) -> Iterator[Step]:

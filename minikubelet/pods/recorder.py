@@ -28,13 +28,17 @@ CAPACITY_ALIKE = 20
 
 
 class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event with how often it happened. Times in unix seconds. `field_path` says which container, or is empty."""
+    """One event with how often it happened. Times in unix seconds. `field_path` says which container, or is empty.
 
+    `pod` is the name of what it is about, which may also be a Job or CronJob (`kind`).
+    """
+
+    kind: str = "Pod"
     namespace: str
     pod: str
     uid: str
     event: Event
-    field_path: str
+    field_path: str = ""
     count: int
     first_at: float
     last_at: float

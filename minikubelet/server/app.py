@@ -33,8 +33,8 @@ def make_app(parts: Parts, *, routes: Iterable[web.RouteDef] = (), on_network: b
     app = web.Application(middlewares=[_answer_errors, *([_refuse_foreign_hosts] if on_network else [])])
     app.add_routes(
         [
-            web.get("/pods", _listing("Pod", parts.pods)),
-            web.get("/events", _listing("Event", parts.events)),
+            web.get("/pods", _pods(parts)),
+            web.get("/events", _events(parts)),
             web.get("/status", _status(parts)),
             web.get("/healthz", _checks("healthz", parts.livez)),
             web.get("/livez", _checks("livez", parts.livez)),
@@ -78,13 +78,23 @@ def is_loopback_host(host: str) -> bool:
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def _listing(kind: str, items: Callable[[], Iterable[bytes]]) -> Answer:
-    head = b'{"kind":"' + kind.encode() + b'List","apiVersion":"v1","metadata":{},"items":['
-
+def _pods(parts: Parts) -> Answer:
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=head + b",".join(items()) + b"]}", content_type=_JSON)
+        return _list("Pod", parts.pods())
 
     return answer
+
+
+def _events(parts: Parts) -> Answer:
+    async def answer(_: web.Request) -> web.Response:
+        return _list("Event", await parts.events())
+
+    return answer
+
+
+def _list(kind: str, items: Iterable[bytes]) -> web.Response:
+    head = b'{"kind":"' + kind.encode() + b'List","apiVersion":"v1","metadata":{},"items":['
+    return web.Response(body=head + b",".join(items) + b"]}", content_type=_JSON)
 
 
 def _status(parts: Parts) -> Answer:

@@ -1,4 +1,4 @@
-"""What the recorder keeps of the pods' events, as Kubernetes' v1 Event. `daemon` puts it into `Parts.events`."""
+"""What is kept of the events of pods, Jobs and CronJobs, as Kubernetes' v1 Event, for `Parts.events`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def as_v1(recorded: RecordedEvent, *, node: str) -> dict[str, object]:
     event = recorded.event
     identity = msgspec.json.encode((recorded.uid, event))
     suffix = hashlib.sha256(identity).hexdigest()[:16]
-    about = {"kind": "Pod", "apiVersion": "v1", "namespace": recorded.namespace, "name": recorded.pod}
+    version = "v1" if recorded.kind == "Pod" else "batch/v1"
+    about = {"kind": recorded.kind, "apiVersion": version, "namespace": recorded.namespace, "name": recorded.pod}
     if not recorded.namespace:  # the node's own
         about = {"kind": "Node", "apiVersion": "v1", "name": recorded.pod}
     about["uid"] = recorded.uid

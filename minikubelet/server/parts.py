@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 
@@ -95,7 +95,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """`pods` and `events` give each object as JSON, encoded before: answering is joining."""
 
     pods: Callable[[], Iterable[bytes]]
-    events: Callable[[], Iterable[bytes]]
+    #: In order of the last time that each happened.
+    events: Callable[[], Awaitable[Iterable[bytes]]]
     status: Callable[[], Status]
     #: By name. A failing check of `livez` says that a restart of the daemon would help, one of `readyz` that it
     #: cannot do its work at the moment.

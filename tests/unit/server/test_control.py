@@ -26,7 +26,13 @@ STATUS = Status(
     runtime=RuntimeStatus(endpoint="unix:///x"),
     manifests=ManifestsStatus(folder="/m"),
 )
-PARTS = Parts(pods=lambda: [b"{}"], events=list, status=lambda: STATUS)
+
+
+async def no_events() -> list[bytes]:
+    return []
+
+
+PARTS = Parts(pods=lambda: [b"{}"], events=no_events, status=lambda: STATUS)
 
 
 def app(*operations: Operation) -> web.Application:

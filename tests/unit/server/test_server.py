@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -49,10 +49,13 @@ class Daemon:
         self.containerd: str | None = None
         self.pods: Callable[[], list[bytes]] = lambda: PODS
 
+    async def events(self) -> Iterable[bytes]:
+        return encoded_events([EVENT], node="n")
+
     def parts(self) -> Parts:
         return Parts(
             pods=lambda: self.pods(),  # noqa: PLW0108  tests replace it later
-            events=lambda: encoded_events([EVENT], node="n"),
+            events=self.events,
             status=lambda: STATUS,
             livez={"loop": lambda: None},
             readyz={"containerd": lambda: self.containerd, "first-sync": lambda: None},
