@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -11,12 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.integration.configuration.folder import Folder, secret
+from tests.support.registry import Registry
 from tests.support.site import private_site
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
 VALUE, LATER, BROKEN = "tangerine-zeppelin", "marmalade-submarine", "cucumber-cathedral"
-WORDS = tuple(word.encode() for word in (VALUE, LATER, BROKEN))
+#: As they are written, and as docker's configuration writes them.
+WORDS = tuple(
+    word
+    for value in (VALUE, LATER, BROKEN)
+    for word in (value.encode(), base64.b64encode(f"jo:{value}".encode()).rstrip(b"="))
+)
 
 POD = """apiVersion: v1
 kind: Pod
@@ -121,6 +129,52 @@ async def test_a_secrets_value_is_found_nowhere_else(folder: Folder) -> None:
     folder.take("pod")
     await folder.site.gone()
     assert await leaks(folder) == []
+
+
+def registry_pod(registry: Registry) -> str:
+    return f"""apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  imagePullSecrets: [{{name: pull}}]
+  containers:
+  - {{name: main, image: "{registry.address}/a/b:1", command: [sleep, "1000"]}}
+"""
+
+
+def pull_secret(registry: Registry, password: str) -> str:
+    login = base64.b64encode(f"jo:{password}".encode()).decode()
+    config = json.dumps({"auths": {registry.address: {"auth": login}}})
+    return (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\ntype: kubernetes.io/dockerconfigjson\n"
+        f"stringData: {{.dockerconfigjson: {json.dumps(config)}}}\n"
+    )
+
+
+async def test_a_registrys_password_is_found_nowhere(folder: Folder, tmp_path: Path) -> None:
+    async with Registry(tmp_path, users=[("jo", LATER)]) as registry:
+        broken = folder.site.node.base / "minikubelet/.dockercfg"
+        broken.write_text(f'{{"{registry.address}": {{"auth": "{BROKEN}!"}}}}')
+        folder.put("secret", pull_secret(registry, VALUE))
+        folder.put("pod", registry_pod(registry))
+        await folder.waits("ImagePullBackOff", "uthoriz")
+        broken.unlink()
+        assert await leaks(folder) == []
+        folder.put("secret", pull_secret(registry, LATER))
+        await folder.site.running()
+        assert "jo" in registry.askers
+        assert await leaks(folder) == []
+        auth = '\\"auth\\": \\"'
+        whole = pull_secret(registry, VALUE)
+        assert auth in whole
+        folder.put("secret", whole.replace(auth, f"{auth}{BROKEN}!"))
+
+        async def is_refused() -> bool:
+            return b"<secret contents redacted>" in folder.site.node.log.read_bytes()
+
+        await folder.site.until("the broken manifest is refused", is_refused)
+        assert await leaks(folder) == []
 
 
 async def test_the_search_would_find_it(folder: Folder) -> None:
