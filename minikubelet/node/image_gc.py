@@ -67,10 +67,10 @@ def protection(
 
     `brought`: by minikubelet, under each of its names.
     """
+    if sandbox_image in names:  # which newer containerd pins, too
+        return SANDBOX
     if pinned:
         return PINNED
-    if sandbox_image in names:
-        return SANDBOX
     if any(name in archives for name in names):
         return ARCHIVE
     if any(name in wanted for name in names):

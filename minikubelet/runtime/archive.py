@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import platform
 import secrets
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedIma
     with contextlib.ExitStack() as stack:
         file = await asyncio.to_thread(stack.enter_context, opened(path))
         try:
-            contents = read_contents(await _surveyed(file))
+            contents = read_contents(await _surveyed(file), architecture=platform.machine())
             with translated():
                 async with _lease(channel) as metadata:
                     await _put(content_pb2_grpc.ContentStub(channel), file, contents.blobs, metadata)

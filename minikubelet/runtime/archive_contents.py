@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +22,9 @@ _INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", f"{_DOCKER}.distribut
 _NAME_KEY = "io.containerd.image.name"
 _REF_KEY = "org.opencontainers.image.ref.name"
 _MOST_LINKS = 8
+#: An image's word for what uname says, and what such a host runs besides its own.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "armv6l": "arm", "i686": "386"}
+_RUNS = {"amd64": frozenset({"amd64", "386"}), "arm64": frozenset({"arm64", "arm"})}
 
 T = TypeVar("T")
 
@@ -79,14 +83,19 @@ class _RootFs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Config(msgspec.Struct, frozen=True, kw_only=True):
+    architecture: str = ""
     rootfs: _RootFs = _RootFs()
 
 
-def read_contents(members: Mapping[str, Member]) -> Contents:
-    """What an archive with these members holds. Raises ArchiveError."""
+def read_contents(members: Mapping[str, Member], *, architecture: str = "") -> Contents:
+    """What an archive with these members holds. Raises ArchiveError.
+
+    `architecture`: the host's, as uname has it; an image that is made for others only is refused. Empty: it is not
+    looked at.
+    """
     unnamed: ArchiveError | None = None
     if "index.json" in members:
-        contents = _read_oci(members)
+        contents = _read_oci(members, architecture)
         if contents.images:
             return contents
         unnamed = ArchiveError(f"no image in it has a name (annotation {_NAME_KEY} in index.json)")
@@ -98,12 +107,15 @@ def read_contents(members: Mapping[str, Member]) -> Contents:
     raise unnamed or ArchiveError("is neither an OCI layout (index.json) nor a docker archive (manifest.json)")
 
 
-def _read_oci(members: Mapping[str, Member]) -> Contents:
+def _read_oci(members: Mapping[str, Member], architecture: str) -> Contents:
     blobs: dict[str, Blob] = {}
     images = []
     for entry in _load(members, "index.json", _Index).manifests:
-        _collect_oci(members, entry, blobs)
-        if name := _annotated_name(entry.annotations or {}):
+        made_for = _collect_oci(members, entry, blobs)
+        name = _annotated_name(entry.annotations or {})
+        if entry.media_type in _INDEX_TYPES:  # a lone manifest is run as it is
+            _check_platform(name, made_for, architecture)
+        if name:
             images.append(_named(name, media_type=entry.media_type, digest=entry.digest, size=entry.size))
     return Contents(blobs=tuple(blobs.values()), images=tuple(images))
 
@@ -122,8 +134,19 @@ def _named(name: str, *, media_type: str, digest: str, size: int) -> NamedImage:
     return NamedImage(name=full, media_type=media_type, digest=digest, size=size)
 
 
-def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: dict[str, Blob]) -> None:
-    """Add the blob of a manifest or index and all it refers to; children first."""
+def _check_platform(name: str, made_for: AbstractSet[str], architecture: str) -> None:
+    host = _ARCHITECTURES.get(architecture, architecture)
+    if architecture and made_for and made_for.isdisjoint(_RUNS.get(host, frozenset({host}))):
+        others = ", ".join(sorted(made_for))
+        raise ArchiveError(f"{name or 'an image'} is made for {others}, and not for {host} as this host needs it")
+
+
+def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: dict[str, Blob]) -> frozenset[str]:
+    """Add the blob of a manifest or index and all it refers to; children first.
+
+    Returns the architectures that it is made for, as far as they are known.
+    """
+    made_for: set[str] = set()
     name = _blob_name(descriptor)
     member = _whole_blob(members, descriptor)
     labels = {}
@@ -131,7 +154,7 @@ def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: 
         # Archives of one platform often carry an index that still lists the others.
         for i, child in enumerate(_load(members, name, _Index).manifests):
             if _blob_name(child) in members:
-                _collect_oci(members, child, blobs)
+                made_for |= _collect_oci(members, child, blobs)
                 labels[f"{_REF}.m.{i}"] = child.digest
         if not labels:
             raise ArchiveError(f"index {descriptor.digest} has none of its manifests in the archive")
@@ -142,9 +165,12 @@ def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: 
         for part in (manifest.config, *manifest.layers):
             size = _whole_blob(members, part).size
             blobs.setdefault(part.digest, Blob(digest=part.digest, size=size, member=_blob_name(part)))
+        if config := members[_blob_name(manifest.config)].document:
+            made_for.add(_decoded(config, _Config, manifest.config.digest).architecture)
     blobs[descriptor.digest] = Blob(
         digest=descriptor.digest, size=member.size, data=member.document, member=name, labels=labels
     )
+    return frozenset(made_for - {"", "unknown"})
 
 
 def _blob_name(descriptor: _Descriptor) -> str:

@@ -252,8 +252,8 @@ async def _sandbox_image_finding(channel: grpc.aio.Channel, facts: RuntimeFacts)
         return None
     return Finding(
         problem=f"the image that every pod's sandbox needs, {facts.sandbox_image}, is not on this host yet",
-        remedy="containerd pulls it for the first pod; without a network, put an archive of it into the folder of image "
-        f"archives (imageArchivesPath), or name another one as sandbox_image in {_CONFIG}",
+        remedy="containerd pulls it for the first pod; without a network, put an archive of it into the folder of "
+        f"image archives (imageArchivesPath), or name another one as sandbox_image in {_CONFIG}",
     )
 
 

@@ -20,7 +20,7 @@ from minikubelet.runtime import archive
 from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, translated
-from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, images_pb2, images_pb2_grpc
+from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, images_pb2, images_pb2_grpc, types_pb2
 
 log = structlog.get_logger(__name__)
 
@@ -96,8 +96,7 @@ class ImageService:
         for image in loaded:
             if not await self._appears(image.name):
                 raise ArchiveError(
-                    f"{path}: containerd does not take {image.name} for an image that it can run; "
-                    "is it made for another platform than this host's?"
+                    f"{path}: containerd does not take {image.name} for an image that it can run: its log may say why"
                 )
         return loaded
 
@@ -122,7 +121,8 @@ class ImageService:
         stub = images_pb2_grpc.ImagesStub(self._channel)
         mask = field_mask_pb2.FieldMask(paths=[f"labels.{archive.BROUGHT}"])
         for name in names:
-            record = images_pb2.Image(name=name, labels={archive.BROUGHT: "pulled"})
+            # The mask leaves the target as it is; but without one in the message containerd 2.1 crashes.
+            record = images_pb2.Image(name=name, labels={archive.BROUGHT: "pulled"}, target=types_pb2.Descriptor())
             request = images_pb2.UpdateImageRequest(image=record, update_mask=mask)
             with contextlib.suppress(NotFoundError), translated():
                 await stub.Update(request, timeout=_SHORT, metadata=NAMESPACE)

@@ -38,7 +38,7 @@ class Layout:
         return read(self.files)
 
 
-def read(files: dict[str, bytes]) -> Contents:
+def read(files: dict[str, bytes], *, architecture: str = "") -> Contents:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, data in files.items():
@@ -46,7 +46,7 @@ def read(files: dict[str, bytes]) -> Contents:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     buffer.seek(0)
-    return read_contents(survey(buffer))
+    return read_contents(survey(buffer), architecture=architecture)
 
 
 def named(descriptor: dict[str, Any], **annotations: str) -> dict[str, Any]:
@@ -189,6 +189,34 @@ def test_a_bad_name_is_told() -> None:
     layout = Layout()
     with pytest.raises(ArchiveError, match="must be lowercase"):
         layout.read(named(layout.image(), name="UPPER:1"))
+
+
+@pytest.mark.parametrize(
+    ("made_for", "host", "fits"),
+    [
+        ("amd64", "x86_64", True),
+        ("386", "x86_64", True),
+        ("arm", "aarch64", True),
+        ("arm64", "x86_64", False),
+        ("riscv64", "riscv64", True),
+        ("amd64", "riscv64", False),
+        ("", "x86_64", True),
+        ("arm64", "", True),
+    ],
+)
+def test_an_image_of_several_platforms_has_to_be_made_for_this_one(made_for: str, host: str, fits: bool) -> None:
+    layout = Layout()
+    config = layout.blob(CONFIG, json.dumps({"architecture": made_for}).encode())
+    manifest = layout.blob(MANIFEST, json.dumps({"config": config, "layers": []}).encode())
+    index = layout.blob(INDEX, json.dumps({"manifests": [manifest]}).encode())
+    layout.files["index.json"] = json.dumps({"manifests": [named(index, name="x:1")]}).encode()
+    if fits:
+        assert read(layout.files, architecture=host).images
+    else:
+        with pytest.raises(ArchiveError, match=f"x:1 is made for {made_for}, and not for "):
+            read(layout.files, architecture=host)
+    layout.files["index.json"] = json.dumps({"manifests": [named(manifest, name="x:1")]}).encode()
+    assert read(layout.files, architecture=host).images, "a lone manifest is run as it is"
 
 
 def test_an_index_without_any_of_its_manifests_is_told() -> None:

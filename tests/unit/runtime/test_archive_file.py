@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -9,11 +10,15 @@ import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from backports import zstd
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from minikubelet.runtime import archive_file
+from minikubelet.runtime.archive_contents import read_contents
 from minikubelet.runtime.archive_file import ArchiveError, Member, opened, pieces, survey
 
 BIG = bytes(range(256)) * (archive_file.PIECE // 256 * 2 + 1)
@@ -122,3 +127,24 @@ def test_a_file_that_cannot_be_one_is_told_with_its_path(
     make(tmp_path / "x.tar")
     with pytest.raises(ArchiveError, match=rf"x\.tar: {problem}"), opened(tmp_path / "x.tar"):
         pass
+
+
+@PACKS
+@given(seed=st.integers(0, 2**32), spoiled=st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_whatever_a_file_is_it_is_read_or_told(pack: Callable[[bytes], bytes], seed: int, spoiled: int) -> None:
+    random = Random(seed)  # noqa: S311
+    data = bytearray(pack(_IMAGE))
+    for _ in range(spoiled):
+        data[random.randrange(len(data))] = random.randrange(256)
+    with contextlib.suppress(ArchiveError):
+        read_contents(survey(io.BytesIO(data[: random.choice([len(data), random.randrange(len(data))])])))
+
+
+_IMAGE = tar(
+    {
+        "manifest.json": b'[{"Config": "c.json", "RepoTags": ["x:1"], "Layers": ["l.tar"]}]',
+        "c.json": b'{"rootfs": {"diff_ids": []}}',
+        "l.tar": os.urandom(5000),
+    }
+)
