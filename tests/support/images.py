@@ -174,6 +174,11 @@ def _write_busybox(tar: tarfile.TarFile) -> None:
         tar.addfile(member)
 
 
+def applets() -> frozenset[str]:
+    """The names of the programs that every image has."""
+    return frozenset(applet.rpartition("/")[2] for applet in _applets(static_busybox()))
+
+
 @cache
 def _applets(busybox: Path) -> tuple[str, ...]:
     """Paths such as `bin/sh`, `usr/bin/awk`."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 
 from tests.support.images import BUSYBOX, PAUSE
 from tests.support.node import PrivateNode
+from tests.support.runtime_events import RuntimeEvents
 from tests.support.software import SOFTWARE, PackagesUnavailableError, image_of
 
 SAMPLES = Path(__file__).parents[3] / "configs/samples"
@@ -25,19 +23,10 @@ SAMPLES = Path(__file__).parents[3] / "configs/samples"
 class Place:
     """The node's folder, and what there is to see of it from outside."""
 
-    def __init__(self, node: PrivateNode) -> None:
-        self.node = node
+    def __init__(self, node: PrivateNode, runtime: RuntimeEvents) -> None:
+        self.node, self.runtime = node, runtime
         #: What the host has at /var/tmp.
         self.host = node.base / "host"
-        self._events = node.base / "events"
-        with self._events.open("wb") as file:
-            ctr = str(node.containerd.binary.with_name("ctr"))
-            command = [ctr, "--address", str(node.containerd.socket), "--namespace", "k8s.io", "events"]
-            self._watch = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, start_new_session=True)
-
-    def close(self) -> None:
-        self._watch.terminate()
-        self._watch.wait()
 
     def put(self, sample: str, edit: Callable[[str], str] = lambda text: text) -> None:
         """A sample as it stands, but for the host's folder and the given edit."""
@@ -87,21 +76,6 @@ class Place:
         lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
         return [re.sub(r"^\S+ (?:stdout|stderr) [FP] ?", "", line) for line in lines]
 
-    def events(self, topic: str) -> list[tuple[dt.datetime, dict[str, Any]]]:
-        """containerd's own events of a topic such as /tasks/exit, with their time, in their order."""
-        found = re.findall(
-            rf"^(\S+ \S+?)\d{{3}} \+0000 UTC \S+ {topic} (\{{.*\}})$", self._events.read_text(), re.MULTILINE
-        )
-        return [(dt.datetime.fromisoformat(f"{time}+00:00"), json.loads(text)) for time, text in found]
-
-    def created(self, container_id: str) -> dt.datetime:
-        return next(at for at, event in self.events("/containers/create") if event["id"] == container_id)
-
-    def exits(self) -> dict[str, int]:
-        """Exit codes of containers by their id, in the order in which they ended."""
-        events = [event for _, event in self.events("/tasks/exit") if event["id"] == event["container_id"]]
-        return {event["container_id"]: event.get("exit_status", 0) for event in events}
-
 
 @pytest.fixture(scope="package")
 def real_node() -> Iterator[PrivateNode]:
@@ -124,11 +98,9 @@ def real_node() -> Iterator[PrivateNode]:
 
 @pytest.fixture
 def place(real_node: PrivateNode) -> Iterator[Place]:
-    place = Place(real_node)
-    try:
+    with RuntimeEvents(real_node) as runtime:
+        place = Place(real_node, runtime)
         yield place
         for file in real_node.manifests.iterdir():
             file.unlink()
         place.until("all pods are gone", lambda: not real_node.get("/pods")["items"])
-    finally:
-        place.close()

@@ -52,7 +52,7 @@ def test_requests_reach_nginx_through_haproxy_which_comes_first_and_goes_last(pl
     # haproxy's log has the moment of each request: the startup probe's first one was answered before nginx was made.
     probed = [line for line in place.printed("web-behind-haproxy", "haproxy") if re.search(r" health GET / 200", line)]
     first = dt.datetime.fromtimestamp(float(probed[0].split()[0]), dt.UTC)
-    assert first < place.created(container_id(pod, "nginx"))
+    assert first < place.runtime.created(container_id(pod, "nginx"))
     assert container(pod, "haproxy")["started"] is True
 
     begun = threading.Barrier(5)
@@ -71,7 +71,7 @@ def test_requests_reach_nginx_through_haproxy_which_comes_first_and_goes_last(pl
     place.gone("web-behind-haproxy")
 
     ids = {container_id(pod, name): name for name in ("haproxy", "nginx")}
-    exits = [(ids[it], code) for it, code in place.exits().items() if it in ids]
+    exits = [(ids[it], code) for it, code in place.runtime.exits().items() if it in ids]
     assert exits == [("nginx", 0), ("haproxy", 0)]
 
 
@@ -121,4 +121,4 @@ def test_redis_keeps_its_data_over_the_replacement_of_its_pod(place: Place) -> N
     with Redis(second["status"]["podIP"]) as redis:
         assert redis.ask("AUTH", "change-me") == "+OK"
         assert redis.ask("GET", "greeting") == "hello"
-    assert place.exits()[container_id(first, "redis")] == 0
+    assert place.runtime.exits()[container_id(first, "redis")] == 0
