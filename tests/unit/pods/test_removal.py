@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -68,7 +69,7 @@ class Runtime:
                 cgroups=nothing(adopt=lambda _pod: None, remove=self.nothing),
                 objects=nothing(subscribed=subscribed, version=0),
                 image_news=nothing(subscribed=subscribed),
-                node=nothing(runtime_classes={}, recursive_read_only=(), node_ip="", images={}),
+                node=nothing(runtime_classes={}, recursive_read_only=(), node_ip="", images={}, log_dir=Path("/none")),
                 live=nothing(put=lambda _pod: None),
                 store=nothing(save_pod=lambda _pod: None),
                 recorder=nothing(event=lambda *_: None),
