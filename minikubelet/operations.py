@@ -50,7 +50,7 @@ def operations(*, jobs: JobCommands, pods: PodManager, live: LivePods, store: St
 
     async def delete_job(request: web.Request) -> Steps:
         uid = await jobs.delete(key := _key(request))
-        yield _done("job.batch", key.name, "deleted")
+        yield _deleted("job.batch", key.name)
         if _waits(request):
             await jobs.replaced(key, uid)
 
@@ -69,7 +69,7 @@ def operations(*, jobs: JobCommands, pods: PodManager, live: LivePods, store: St
                 f"pod {key.name} is ending, but that cannot be written down, as the log says: "
                 "if the daemon ends before the pod has, the pod goes on",
             )
-        yield _done("pod", key.name, "deleted")
+        yield _deleted("pod", key.name)
         if _waits(request):
             await gone.wait()
 
@@ -85,6 +85,10 @@ def operations(*, jobs: JobCommands, pods: PodManager, live: LivePods, store: St
 
 def _done(kind: str, name: str, what: str) -> Step:
     return Step(message=f"{kind}/{name} {what}", object=f"{kind}/{name}")
+
+
+def _deleted(kind: str, name: str) -> Step:
+    return Step(message=f'{kind} "{name}" deleted', object=f"{kind}/{name}")
 
 
 def _key(request: web.Request) -> Key:

@@ -84,7 +84,8 @@ def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[by
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise click.ClickException(_unreached(where, error)) from error
-        yield from _steps(answer, where)
+        with answer:
+            yield from _steps(answer, where)
     finally:
         connection.close()
 

@@ -75,16 +75,24 @@ async def test_only_its_owner_may_open_it_whatever_the_umask(path: Path, mask: i
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 async def test_another_user_is_kept_out_by_the_kernel(path: Path) -> None:
-    async with serve_control(app(), path):
-        for folder in path.parents:  # even if the folders let everybody in
-            if folder.stat().st_uid == 0 and folder != Path("/"):
-                folder.chmod(folder.stat().st_mode | 0o055)
+    path.parent.chmod(0o755)  # even if the folder lets everybody in
+    folder = os.open(path.parent, os.O_PATH)  # (those above it are not ours to open)
+    connect = f"import socket; socket.socket(socket.AF_UNIX).connect('/proc/self/fd/{folder}/{SOCKET}')"
+
+    async def nobody_connects() -> bytes:
         child = await asyncio.create_subprocess_exec(
-            "python3", "-c", f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})",
-            user=65534, group=65534, extra_groups=[], cwd="/", stderr=asyncio.subprocess.PIPE,
+            "python3", "-c", connect,
+            pass_fds=[folder], user=65534, group=65534, extra_groups=[], cwd="/", stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        _, said = await child.communicate()
-        assert b"PermissionError" in said
+        return (await child.communicate())[1]
+
+    try:
+        async with serve_control(app(), path):
+            assert b"PermissionError" in await nobody_connects()
+            path.chmod(0o666)  # it was nothing else that kept it out
+            assert await nobody_connects() == b""
+    finally:
+        os.close(folder)
 
 
 # an old one
