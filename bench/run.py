@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bench.floor import Floor
+from bench.jobs import JobBench, cpu_of
 from bench.marks import Marks, script
 from bench.probes import ProbeServer
 from minikubelet.api.decode import decode_file
@@ -39,7 +40,6 @@ class Bench:
     def __init__(self, node: PrivateNode, marks: Marks, floor: Floor) -> None:
         self.node, self.marks, self.floor = node, marks, floor
         self._count = 0
-        self._clock_tick = os.sysconf("SC_CLK_TCK")
 
     def name(self, what: str) -> str:
         self._count += 1
@@ -89,8 +89,7 @@ class Bench:
 
     def cpu(self) -> float:
         """Seconds of processor time that the daemon has used."""
-        fields = Path(f"/proc/{self.node.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / self._clock_tick
+        return cpu_of(self.node.pid)
 
     def resident(self) -> float:
         """MiB."""
@@ -240,6 +239,15 @@ async def bench(node: PrivateNode, options: argparse.Namespace) -> None:
         told("main's exit to the last sidecar's SIGTERM", statistics.median(first) * 1000, 50, "ms")
         told("a sidecar's exit to the next one's SIGTERM", statistics.median(second) * 1000, 50, "ms")
         await ratio("exit to restarted process, against create + start", 1.3, it.restart_ratio(options.rounds))
+        jobs = JobBench(node, marks, floor)
+        await ratio("main's exit to Complete, 3 sidecars, against 3 stops", 1.3, jobs.completion(options.rounds))
+        if options.jobs:
+            found = await jobs.short_jobs(options.jobs)
+            figures = f"({found['daemon']:.1f} s / {found['floor']:.1f} s)"
+            told(
+                f"{options.jobs} Jobs of 1 s at once, to all Complete {figures}", found["daemon"] / found["floor"], 1.2
+            )
+            print(f"processor time of the daemon meanwhile: {found['cpu']:.1f} s")
         if options.pods:
             found = await it.crowd(options.pods, idle=options.idle)
             figures = f"({found['daemon']:.1f} s / {found['floor']:.1f} s)"
@@ -256,10 +264,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pods", type=int, default=100, help="how many at once in the crowd; 0 leaves it out")
+    parser.add_argument("--jobs", type=int, default=200, help="how many Jobs of a second at once; 0 leaves it out")
     parser.add_argument("--idle", type=float, default=70, help="seconds for which the daemon at rest is watched")
     parser.add_argument("--containerd", default="containerd", help="another binary")
     options = parser.parse_args()
     node = PrivateNode(containerd=options.containerd)
+    node.configure(f"maxPods: {max(options.pods, options.jobs, 110)}\n")
     try:
         node.create()
         node.start()
