@@ -120,6 +120,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     kills: dict[str, Kill] = {}  # by id; kept until the record is gone, so that restart rules can see it
     signalled: frozenset[str] = frozenset()  # ids that were sent the stop signal
     stop_by: dict[str, float] = {}  # by id: the end of the grace that the stop in hand was given
+    #: Ids of containers that never ran, since their start was cut short, and whose removal was asked for: whatever is
+    #: seen of them later is that removal's doing.
+    half_made: frozenset[str] = frozenset()
     stopped_sandboxes: frozenset[str] = (
         frozenset()
     )  # ids whose stop was handed out (a dead one is stopped once, for its network)

@@ -102,6 +102,17 @@ def names_taken(memory: Memory, containers: Iterable[ObservedContainer]) -> Memo
     return _replace(memory, restart_counts={**memory.restart_counts, **higher}) if higher else memory
 
 
+def half_made(memory: Memory, container_id: str, *, observed: Observed) -> Memory:
+    """The container never ran, and is going to be removed for that."""
+    there = {record.id for record in observed.containers}
+    return _replace(memory, half_made=memory.half_made & there | {container_id})
+
+
+def came_through(memory: Memory, container_id: str) -> Memory:
+    """The container's start was done after all, and its removal was not."""
+    return _replace(memory, half_made=memory.half_made - {container_id})
+
+
 def post_start_finished(memory: Memory, container_id: str, error: StartError | None) -> Memory:
     """The hook ended: well, or with `error`, for which its container will be killed (PH 7.1)."""
     if error is None:

@@ -55,13 +55,18 @@ def half_made(observed: Observed, memory: Memory) -> list[str]:
     return [
         record.id
         for record in observed.containers
-        if f"start:{record.name}" not in memory.in_flight
-        and (record.state is RecordState.CREATED or (record.state is RecordState.EXITED and _cut_off(record)))
+        if record.id in memory.half_made or (f"start:{record.name}" not in memory.in_flight and _never_ran(record))
     ]
 
 
+def _never_ran(record: ObservedContainer) -> bool:
+    return record.state is RecordState.CREATED or _cut_off(record)
+
+
 def _cut_off(record: ObservedContainer) -> bool:
-    """Whether an exited container never ran: its start failed for want of a client, or was never done."""
+    """Whether a container has exited and never ran: its start failed for want of a client, or was never done."""
+    if record.state is not RecordState.EXITED:
+        return False
     if record.reason == "StartError":
         return any(text in record.message for text in _CUT_OFF)
     return not record.started_at

@@ -31,7 +31,7 @@ from minikubelet.lifecycle.actions import (
 from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import PASSING, Memory, ProbeResult, StopCause
 from minikubelet.lifecycle.notes import ProbeKind
-from minikubelet.lifecycle.records import Observed, ObservedContainer, without
+from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState, without
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
 from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.logs import logged_attempts
@@ -79,7 +79,6 @@ class PodWorker:
         self._executor = Executor(services)
         self._wake = asyncio.Event()
         self._handles: dict[str, Handle] = {}
-        self._half_made: set[str] = set()
         self._discards: dict[str, asyncio.Task[None]] = {}
         self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
@@ -167,9 +166,8 @@ class PodWorker:
             self._publish(self.memory.status)
             await state.wait_connected()
             observed = state.observed(self.uid)
-            # What was found half made stays so, even if a start that nobody waits for any more comes through after all.
-            self._half_made.update(half_made(observed, self.memory))
-            left = [record for record in observed.containers if record.id in self._half_made]
+            cut = half_made(observed, self.memory)
+            left = [it for it in observed.containers if it.id in cut or _discard_of(it).key in self._discards]
             if removals := [self._discard(tasks, record) for record in left]:
                 if not self._retries.keys() >= set(removals):
                     await self._wake.wait()  # for the first try of each
@@ -264,11 +262,12 @@ class PodWorker:
 
         While the runtime refuses, it is hidden from the decision, and others go on without it.
         """
-        action = RemoveContainer(name=record.name, container_id=record.id, logs=False)
+        action = _discard_of(record)
 
         async def discard() -> None:
             try:
-                await self._carry_out(action, Handle())
+                if not await self._came_through(record):
+                    await self._carry_out(action, Handle())
             finally:
                 del self._discards[action.key]
                 self.wake()
@@ -278,12 +277,32 @@ class PodWorker:
             self._discards[action.key] = tasks.create_task(discard(), name=name)
         return action.key
 
+    async def _came_through(self, record: ObservedContainer) -> bool:
+        """Whether a start that nobody waits for any more was done all the same: then the container is as any other.
+
+        If not, it is written down that it never ran. So a daemon that dies while it is removed, which kills what has
+        come to run meanwhile, leaves nothing that the next one takes for the container's own end.
+        """
+        state, key = self._services.state, _discard_of(record).key
+        if record.id not in self.memory.half_made or key in self._retries:  # else a removal may be under way
+            with contextlib.suppress(ContainerRuntimeError):
+                await state.refresh(record.id)
+            now = {it.id: it.state for it in state.observed(self.uid).containers}
+            if now.get(record.id) is RecordState.RUNNING:
+                self._retries.pop(key, None)
+                self.memory = notes.came_through(self.memory, record.id)
+                return True
+        self.memory = notes.half_made(self.memory, record.id, observed=state.observed(self.uid))
+        self._save()
+        await self._services.store.settled()
+        return False
+
     def _refused(self, action: Action, error: Exception) -> float:
         """The runtime does not do it. Says so, once it has for a while; the seconds until the next try."""
         before = self._retries.get(action.key, _RETRY_FIRST / 2)
         delay = self._retries[action.key] = min(before * 2, _RETRY_MAX)
         self._log.warning("the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay)
-        if delay == _RETRY_MAX > before and (event := refusal_event(action, error, half_made=self._half_made)):
+        if delay == _RETRY_MAX > before and (event := refusal_event(action, error, half_made=self.memory.half_made)):
             self._services.recorder.event(self.pod, event)
         if self.yields:
             self._on_ended()
@@ -334,6 +353,10 @@ class PodWorker:
 
     def _now(self) -> float:
         return self._services.clock()
+
+
+def _discard_of(record: ObservedContainer) -> RemoveContainer:
+    return RemoveContainer(name=record.name, container_id=record.id, logs=False)
 
 
 def stamped(pod: Pod, *, accepted_at: float) -> Pod:

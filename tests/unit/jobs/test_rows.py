@@ -17,7 +17,7 @@ NAME = re.compile(r"def test_rows?_(\d+)(?:_(to|and)_(\d+))?_")
 
 
 def rows(folders: Iterable[str]) -> set[int]:
-    named = set()
+    named: set[int] = set()
     for folder in folders:
         for file in sorted((TESTS / folder).rglob("test_*.py")):
             for first, how, last in NAME.findall(file.read_text()):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from minikubelet.lifecycle.actions import Action, CreateSandbox, RemoveContainer, StopSandbox
+from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.memory import Memory
 from minikubelet.lifecycle.notes import names_taken
 from minikubelet.lifecycle.records import Observed, ObservedContainer, without
@@ -85,3 +86,12 @@ def test_one_that_cannot_be_removed_is_hidden_and_its_count_is_taken() -> None:
 def test_a_refusal_that_lasts_is_told_of(action: Action, reason: str | None) -> None:
     event = refusal_event(action, OSError("no"), half_made={"half"})
     assert (event and event.reason) == reason
+
+
+def test_what_was_being_removed_for_it_stays_half_made_whatever_the_removal_makes_of_it() -> None:
+    killed = record(EXITED, code=137, reason="Error", started=10**18, finished=10**18)
+    observed = Observed(containers=(killed,))
+    memory = notes.half_made(Memory(accepted_at=0), "c", observed=observed)
+    assert half_made(observed, memory) == ["c"]
+    assert half_made(observed, notes.came_through(memory, "c")) == []
+    assert notes.half_made(memory, "next", observed=Observed()).half_made == {"next"}

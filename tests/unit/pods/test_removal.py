@@ -13,6 +13,7 @@ import pytest
 
 from minikubelet.api.meta import ObjectMeta
 from minikubelet.api.pod import Container, Pod, PodSpec
+from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle.backoff import CRASH
 from minikubelet.lifecycle.memory import Memory, StopCause, Stopping
 from minikubelet.lifecycle.records import Observed, ObservedContainer, ObservedSandbox, RecordState
@@ -33,6 +34,7 @@ ENDED = Observed(
 )
 STOPPED = Memory(
     accepted_at=1,
+    status=PodStatus(phase="Succeeded"),
     stopping=Stopping(cause=StopCause.COMPLETED, began=3, grace=30),
     stopped=True,
     stopped_sandboxes=frozenset({"s"}),
