@@ -138,7 +138,10 @@ class ImagePuller:
         return await self._pull(name, request, found.logins)
 
     async def prepare(self, image: str) -> None:
-        """Wait for an image that an archive may bring, if it is not there. May be cancelled at any point."""
+        """Wait for an image that an archive may bring, if it is not there; "": one of which the name is not known.
+
+        May be cancelled at any point.
+        """
         if self._archives.may_bring(image) and await self._images.status(image) is None:
             await self._archives.bring(image)
 

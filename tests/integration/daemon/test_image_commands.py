@@ -55,12 +55,14 @@ async def test_list_import_and_prune_tell_whose_each_image_is(site: Site) -> Non
     await site.until("the archive is imported", is_kept)
     site.drop()
     await site.running()
-    assert await _table(site) == {
+    found = await _table(site)
+    # containerd 2 pins it, and does not say that it is the sandbox image.
+    assert found.pop("minikubelet.invalid/pause:1") in {("no", "sandbox image"), ("no", "pinned")}
+    assert found == {
         "docker.io/library/busybox:1.36": ("yes", "manifest"),
         "docker.io/library/busybox:latest": ("yes", "manifest"),
         "docker.io/library/busybox:1.37": ("no", "others'"),
         "example.invalid/kept:1": ("no", "archive"),
-        "minikubelet.invalid/pause:1": ("no", "sandbox image"),
     }
     assert await _images(site, "prune") == "0 images removed, 0 bytes\n"
     site.remove()

@@ -320,6 +320,7 @@ async def test_an_image_that_was_removed_behind_our_back_is_brought_again(home: 
         del runtime.images[X]
         assert watched.archives.may_bring("x:1")
         assert not watched.archives.may_bring("y:1")
+        assert not watched.archives.may_bring("")
         assert await watched.archives.bring("x:1") is True
         assert runtime.images == {X: "1"}
 
