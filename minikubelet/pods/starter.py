@@ -169,7 +169,9 @@ class Starter:
                         pod, container, volumes=volumes, environment=environment.variables
                     ),
                     hosts_file=hosts,
-                    termination_log=await services.volumes.termination_log(uid, container.name),
+                    termination_log=await services.volumes.termination_log(
+                        uid, container.name, in_use=services.state.message_files(uid)
+                    ),
                 ),
             )
             return container_config(pod, container, services.node, inputs), environment

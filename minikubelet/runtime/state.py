@@ -80,6 +80,10 @@ class RuntimeState:
         running = (it for it in self._book.containers() if it.record.state is RecordState.RUNNING)
         return {it.record.id: Path(it.facts.log_path) for it in running if it.facts.log_path}
 
+    def message_files(self, uid: str) -> frozenset[str]:
+        """The files on the host for the last words of the pod's containers."""
+        return frozenset(it.facts.message_path for it in self._book.containers() if it.uid == uid)
+
     def has_container(self, container_id: str) -> bool:
         return self._book.container(container_id) is not None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 
 from minikubelet.pods.volumes.layout import PLUGIN, PRIVATE, Layout
@@ -42,9 +43,16 @@ def write_shared(path: Path, content: str) -> None:
         os.close(fd)
 
 
-def create_termination_log(directory: Path) -> Path:
-    """A new empty file that any user of the container may write to (MT-6). Raises OSError."""
+def create_termination_log(directory: Path, *, in_use: Collection[str]) -> Path:
+    """A new empty file that any user of the container may write to (MT-6). Raises OSError.
+
+    `in_use`: paths of those that containers have. All others were made for attempts that came to nothing or are
+    forgotten: they go, or a container that fails for ever would fill the disk.
+    """
     make_directory(directory, PRIVATE)
+    for other in directory.iterdir():
+        if str(other) not in in_use:
+            other.unlink()
     path = directory / secrets.token_hex(4)
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     try:

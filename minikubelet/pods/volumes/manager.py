@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -182,11 +182,14 @@ class VolumeManager:
         files.make_directory(path.parent, 0o750)
         files.write_shared(path, content)
 
-    async def termination_log(self, uid: str, container: str) -> str | None:
-        """A new file for the container's last words, or None if it cannot be made: then it goes without (MT-6)."""
+    async def termination_log(self, uid: str, container: str, *, in_use: Collection[str] = ()) -> str | None:
+        """A new file for the container's last words, or None if it cannot be made: then it goes without (MT-6).
+
+        `in_use`: the files of containers that there are; older ones beside them are removed.
+        """
         directory = self.layout.container(uid, container)
         try:
-            return str(await self._in_thread(files.create_termination_log, directory))
+            return str(await self._in_thread(files.create_termination_log, directory, in_use=in_use))
         except OSError as problem:
             log.warning(
                 "no termination log: the container goes without", uid=uid, container=container, error=str(problem)

@@ -137,6 +137,8 @@ async def test_tm_1_of_two_mounts_at_the_path_the_last_words_are_in_ours(fake: F
     config = made(of, within=within, volumes=volumes, termination_log=ours)
     running = fake.add_container(fake.add_sandbox(sandbox()), config, running=True)
     async with following(fake) as observer:
+        assert observer.message_files(UID) == {ours}
+        assert observer.message_files("other") == frozenset()
         fake.exit(running, 4, known=False)
         await until(observer, is_exited(observer))
         assert newest(observer).message == "bye"

@@ -83,7 +83,8 @@ def test_a_shared_file_that_is_right_is_not_written(tmp_path: Path) -> None:
 
 async def test_each_termination_log_is_a_new_file_for_everyone(tmp_path: Path) -> None:
     manager = VolumeManager(tmp_path)
-    paths = [await manager.termination_log("u", "main") for _ in range(2)]
+    first = await manager.termination_log("u", "main")
+    paths = [first, await manager.termination_log("u", "main", in_use=[str(first)])]
     assert paths[0] != paths[1]
     for path in map(Path, filter(None, paths)):
         assert path.parent == tmp_path / "pods" / "u" / "containers" / "main"
@@ -95,4 +96,13 @@ async def test_a_container_goes_without_termination_log_if_it_must(tmp_path: Pat
     (tmp_path / "pods").write_text("in the way")
     assert await VolumeManager(tmp_path).termination_log("u", "main") is None
     with pytest.raises(OSError, match=r"Not a directory|exists"):
-        create_termination_log(tmp_path / "pods" / "u")
+        create_termination_log(tmp_path / "pods" / "u", in_use=())
+
+
+async def test_mt_6_files_that_no_container_has_go_with_the_next_attempt(tmp_path: Path) -> None:
+    manager = VolumeManager(tmp_path)
+    other = await manager.termination_log("u", "other")
+    made = [await manager.termination_log("u", "main") for _ in range(2)]
+    last = await manager.termination_log("u", "main", in_use=[str(made[1])])
+    assert {str(path) for path in (tmp_path / "pods/u/containers/main").iterdir()} == {made[1], last}
+    assert Path(str(other)).exists()
