@@ -201,9 +201,14 @@ class ImageArchives:
             return
         if file.error:
             self._log.info("no more errors, the image archive is gone", file=name)
-        if file.note:  # what it held from others is theirs again
-            shared = file.note.images.keys()
-            self._due.update(other for other, it in self._files.items() if it.note and shared & it.note.images.keys())
+        if file.note:
+            self._give_back(file.note.images)
+
+    def _give_back(self, images: Collection[str]) -> None:
+        """An archive with these images is gone: where others have them, too, theirs count again."""
+        self._due.update(
+            name for name, it in self._files.items() if it.note and not it.note.images.keys().isdisjoint(images)
+        )
 
     # ---- importing --------------------------------------------------------------------
     async def _work(self) -> None:
@@ -277,8 +282,10 @@ class ImageArchives:
         self._log.info("importing an image archive", file=name, size=signature.size)
         loaded = await self._images.import_archive(self._path / name)
         images = {image.name: image.digest for image in loaded}
-        if self._files.get(name) is file:  # else it was removed meanwhile
+        if self._files.get(name) is file:
             file.note = self._notes.put(name, signature, images)
+        else:  # it was removed meanwhile
+            self._give_back(images)
         self._log.info("images imported", file=name, images=list(images))
         self._arrived(images.keys())
 

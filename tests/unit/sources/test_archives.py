@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 
@@ -31,13 +32,15 @@ class Runtime:
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
         self.lost_times = 0
+        #: Where the content of a file is that an import has open.
+        self.opened: dict[str, Path] = {}
 
     async def import_archive(self, path: Path) -> list[NamedImage]:
         self.imports.append(path.name)
         await self.may_go_on.wait()
         if self.refusals:
             raise self.refusals.pop(0)
-        text = path.read_text()
+        text = self.opened.get(path.name, path).read_text()
         if text == "broken":
             raise ArchiveError(f"{path}: is broken")
         held = dict(part.split("=") for part in text.split())
@@ -271,6 +274,23 @@ async def test_the_archive_imported_last_holds_a_name_over_restarts_and_gives_it
         assert runtime.imports == ["z.tar", "a.tar"]
         (home / "a.tar").unlink()
         await watched.until(lambda: runtime.images[X] == "old")
+
+
+async def test_an_archive_that_goes_while_it_is_imported_holds_nothing(home: Path, runtime: Runtime) -> None:
+    (home / "a.tar").write_text(f"{X}=old")
+    async with watching(home, runtime) as watched:
+        runtime.may_go_on.clear()
+        watched.put("b.tar", f"{X}=new")
+        await watched.until(lambda: runtime.imports == ["a.tar", "b.tar"])
+        descriptor = os.open(home / "b.tar", os.O_RDONLY)  # as the import has it open
+        (home / "b.tar").unlink()
+        await watched.until(lambda: "b.tar" not in watched.archives.status().images)
+        runtime.opened["b.tar"] = Path(f"/proc/self/fd/{descriptor}")
+        runtime.may_go_on.set()
+        await watched.until(lambda: runtime.imports[2:] == ["a.tar"])
+        await watched.archives.idle()
+        os.close(descriptor)
+        assert runtime.images == {X: "old"}
 
 
 async def test_what_the_runtime_refuses_is_tried_again(
