@@ -33,6 +33,7 @@ _IRREGULAR = {
     "cluster_dns": "clusterDNS",
     "cpu_cfs_quota": "cpuCFSQuota",
     "cpu_cfs_quota_period": "cpuCFSQuotaPeriod",
+    "single_process_oom_kill": "singleProcessOOMKill",
     "image_gc_high_threshold_percent": "imageGCHighThresholdPercent",
     "image_gc_low_threshold_percent": "imageGCLowThresholdPercent",
     "image_minimum_gc_age": "imageMinimumGCAge",
@@ -94,6 +95,7 @@ class Config(_Section, frozen=True, kw_only=True):
     pod_pids_limit: Annotated[int, msgspec.Meta(ge=-1)] = -1
     cpu_cfs_quota: bool = True
     cpu_cfs_quota_period: Seconds = 0.1
+    single_process_oom_kill: bool = False
     seccomp_default: bool = False
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     node_labels: dict[str, str] = {}

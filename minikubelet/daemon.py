@@ -295,6 +295,7 @@ class Daemon:
             cpu_cfs_quota=config.cpu_cfs_quota,
             cpu_cfs_period=round(config.cpu_cfs_quota_period * 1e6),
             pod_pids_limit=max(config.pod_pids_limit, 0),
+            single_process_oom_kill=config.single_process_oom_kill,
             seccomp_default=config.seccomp_default,
             runtime_classes=config.runtime_classes,
             user_namespaces=runtime.user_namespaces,

@@ -52,6 +52,8 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True):
     cpu_cfs_period: int = 100_000
     #: How many processes and threads a pod may have; 0: any number.
     pod_pids_limit: int = 0
+    #: Out of memory, a container loses one process and not all (LR-6); on cgroup v1 it is never otherwise.
+    single_process_oom_kill: bool = False
     seccomp_default: bool = False
     #: The runtime's handler for each runtime class.
     runtime_classes: Mapping[str, str] = {}

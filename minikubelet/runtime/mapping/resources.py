@@ -64,7 +64,8 @@ def container_resources(pod: Pod, container: Container, node: NodeContext) -> cr
     if node.swap_control is SwapControl.MEMSW:
         resources.memory_swap_limit_in_bytes = memory_limit
     if node.cgroup_v2:
-        resources.unified["memory.oom.group"] = "1"
+        if not node.single_process_oom_kill:
+            resources.unified["memory.oom.group"] = "1"
         if node.swap_control is SwapControl.SWAP_MAX:
             resources.unified["memory.swap.max"] = "0"
     return resources

@@ -264,6 +264,7 @@ def test_lr_3_with_cfs_quota_off_neither_quota_nor_period_is_sent() -> None:
         pytest.param({}, 0, {}, id="LR-5 no control over swap"),
         pytest.param({"swap_control": SwapControl.MEMSW}, 64 * MIB, {}, id="LR-5 v1"),
         pytest.param({"cgroup_v2": True}, 0, {"memory.oom.group": "1"}, id="LR-6 v2"),
+        pytest.param({"cgroup_v2": True, "single_process_oom_kill": True}, 0, {}, id="LR-6 v2 singleProcessOOMKill"),
         pytest.param(
             {"cgroup_v2": True, "swap_control": SwapControl.SWAP_MAX},
             0,
