@@ -51,4 +51,4 @@ def yes_no(value: object) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST - 2 else text[: _LONGEST - 5] + "..."
+    return text if len(text) <= _LONGEST - 2 else text[: _LONGEST - 2] + "..."

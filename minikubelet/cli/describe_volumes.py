@@ -17,7 +17,7 @@ def volume_lines(volumes: Iterable[Any], *, indent: str = "") -> list[str]:
 
 def _source(volume: Any) -> list[str]:
     if (it := volume.get("hostPath")) is not None:
-        return ["Type:\tHostPath", f"Path:\t{it['path']}", f"HostPathType:\t{it.get('type', '')}"]
+        return ["Type:\tHostPath", f"Path:\t{it['path']}", f"HostPathType:\t{it.get('type') or NONE}"]
     if (it := volume.get("configMap")) is not None:
         return ["Type:\tConfigMap", f"Name:\t{it.get('name', '')}", f"Optional:\t{_lower(it)}"]
     if (it := volume.get("secret")) is not None:
