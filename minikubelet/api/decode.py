@@ -121,7 +121,9 @@ def _finish_config_map(config_map: ConfigMap, _: Context) -> tuple[ConfigMap, li
 
 def _finish_secret(secret: Secret, _: Context) -> tuple[Secret, list[Problem]]:
     finished = with_secret_defaults(secret)
-    return finished, validate_secret(finished)
+    written = {f"data[{key}]": f"stringData[{key}]" for key in secret.string_data}
+    problems = validate_secret(finished)
+    return finished, [Problem(it.path, it.message, written.get(it.path, it.place)) for it in problems]
 
 
 def _finish_claim(claim: PersistentVolumeClaim, _: Context) -> tuple[PersistentVolumeClaim, list[Problem]]:
