@@ -28,15 +28,14 @@ async def bare() -> AsyncIterator[Site]:
 
 
 async def _state(site: Site) -> dict[str, Any]:
-    (pod,) = await site.pods()
-    statuses = pod["status"].get("containerStatuses", [])
+    statuses = [status for pod in await site.pods() for status in pod["status"].get("containerStatuses", [])]
     state: dict[str, Any] = statuses[0]["state"] if statuses else {}
     return state
 
 
 def _drop(site: Site, image: str, policy: str) -> None:
-    spec = {"containers": [{"name": "main", "image": image, "imagePullPolicy": policy}]}
-    site.drop(**spec, initContainers=[], volumes=[], terminationGracePeriodSeconds=0)
+    main = {"name": "main", "image": image, "imagePullPolicy": policy}
+    site.drop(containers=[main], initContainers=[], volumes=[], terminationGracePeriodSeconds=0)
 
 
 async def test_two_folders_are_all_it_takes(bare: Site) -> None:
