@@ -26,6 +26,8 @@ def follow_manifest(
 ) -> Change | None:
     """The manifest as it is now; None: it is gone. Returns None if there is nothing to do (JOBS 13)."""
     pods = list(pods)
+    if job.owner and wanted is None and job.state is JobState.REPLACED:
+        return end(job, pods, JobState.REMOVED, now=now)  # its CronJob does not want the next run either
     if job.state is not JobState.CURRENT:
         return None  # on its way out: the newest content counts when it is gone
     if wanted is None:

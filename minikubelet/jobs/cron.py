@@ -38,6 +38,7 @@ class CronDecision(msgspec.Struct, frozen=True, kw_only=True):
 def decide_cron(cron: CronRecord, jobs: Sequence[JobRecord], *, now: float, local_zone: tzinfo) -> CronDecision:
     """`jobs`: all that this CronJob has made and has not asked to be removed."""
     cron = _with_success(cron, jobs)
+    active = [job for job in jobs if is_active(job)]
     jobs = [job for job in jobs if job.state is JobState.CURRENT]
     surplus = _history(cron, jobs)
     events = [_event("Normal", "SuccessfulDelete", f"Deleted job {job.name}") for job in surplus]
@@ -71,8 +72,7 @@ def decide_cron(cron: CronRecord, jobs: Sequence[JobRecord], *, now: float, loca
     if first is not None and second is not None and (now - first) // (second - first) + 1 > _MANY_MISSED:
         text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         decision = _with_events(decision, _event("Warning", "TooManyMissedTimes", text))
-    active = [job for job in jobs if job.finished is None and not is_manual(job)]
-    if any(job.name == job_name(cron, due) for job in jobs):
+    if any(job.name == job_name(cron, due) for job in (*jobs, *active)):
         return decision
     if active and cron.cron.spec.concurrency_policy == FORBID:
         text = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -101,6 +101,12 @@ def scheduled_job(cron: CronRecord, moment: int, *, uid: str, now: float) -> Job
 def is_manual(job: JobRecord) -> bool:
     """Whether somebody made it of the CronJob by hand. It counts for the history; the schedule does not heed it."""
     return CRONJOB_SCHEDULED not in job.job.metadata.annotations
+
+
+def is_active(job: JobRecord) -> bool:
+    """Whether the schedule has to heed it: one of its own that has not finished, or is just being restarted."""
+    unfinished = job.state is JobState.CURRENT and job.finished is None
+    return (unfinished or job.state is JobState.REPLACED) and not is_manual(job)
 
 
 def job_from_template(

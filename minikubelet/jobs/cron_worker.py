@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from minikubelet.api.batch import CronJob
-from minikubelet.jobs.cron import decide_cron, is_manual, job_name, minute_of, scheduled_job
+from minikubelet.jobs.cron import decide_cron, is_active, job_name, minute_of, scheduled_job
 from minikubelet.jobs.edits import edited_cron
 from minikubelet.jobs.services import JobServices
 from minikubelet.jobs.supervision import RETRY
@@ -127,7 +127,8 @@ class CronWorker:
 
     def _still_running(self, children: Sequence[JobRecord]) -> bool:
         """Whether a Job that is to be removed is not marked so yet."""
-        return any(job.uid in self._removed and job.state is JobState.CURRENT for job in children)
+        coming = (JobState.CURRENT, JobState.REPLACED)
+        return any(job.uid in self._removed and job.state in coming for job in children)
 
     async def _start(self, moment: int, now: float) -> None:
         """The Job, its run and lastScheduleTime in one transaction: a minute never starts twice."""
@@ -170,15 +171,16 @@ class CronWorker:
         """What became of the Jobs that were active."""
         events = []
         found = {job.uid: job for job in jobs}
+        names = {job.name for job in jobs}  # one that was restarted has another uid
         for uid, name in self._active.items():
             job = found.get(uid)
             if job is None:
-                if uid not in self._removed:
+                if uid not in self._removed and name not in names:
                     events.append(Event(type="Normal", reason="MissingJob", message=f"Active job went missing: {name}"))
-            elif job.finished is not None:
+            elif job.finished is not None and job.state is not JobState.REPLACED:
                 text = f"Saw completed job: {name}, condition: {job.finished.type}"
                 events.append(Event(type="Normal", reason="SawCompletedJob", message=text))
-        self._active = {job.uid: job.name for job in jobs if job.finished is None and not is_manual(job)}
+        self._active = {job.uid: job.name for job in jobs if is_active(job)}
         return events
 
     def _news(self, events: Sequence[Event]) -> list[Event]:

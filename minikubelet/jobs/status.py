@@ -19,11 +19,11 @@ from minikubelet.api.batch import (
 from minikubelet.api.labels import JOB_UID_LABELS
 from minikubelet.api.scheduling import LabelSelector
 from minikubelet.jobs.counting import succeeded
-from minikubelet.jobs.cron import is_manual
+from minikubelet.jobs.cron import is_active
 from minikubelet.jobs.moments import is_ready
 from minikubelet.jobs.pods import generated_labels
 from minikubelet.lifecycle.times import rfc3339
-from minikubelet.store.job_records import Condition, CronRecord, JobRecord, JobState, PodRecord
+from minikubelet.store.job_records import Condition, CronRecord, JobRecord, PodRecord
 
 
 def shown_job(record: JobRecord, pods: Iterable[PodRecord]) -> Job:
@@ -84,7 +84,7 @@ def shown_cronjob(record: CronRecord, children: Iterable[JobRecord]) -> CronJob:
     active = tuple(
         ObjectReference(api_version="batch/v1", kind="Job", namespace=job.namespace, name=job.name, uid=job.uid)
         for job in children
-        if job.finished is None and job.state is JobState.CURRENT and not is_manual(job)
+        if is_active(job)
     )
     metadata = replace(record.cron.metadata, uid=record.uid, creation_timestamp=rfc3339(record.created_at))
     status = CronJobStatus(

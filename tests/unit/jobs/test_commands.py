@@ -323,6 +323,42 @@ async def test_a_run_by_hand_can_be_restarted_and_then_deleted_while_it_ends() -
         assert here.names() == []
 
 
+@pytest.mark.parametrize("policy", ["Forbid", "Replace"])
+async def test_a_restarted_run_of_the_schedule_is_heeded_while_it_ends(policy: str) -> None:
+    spec = {"schedule": "* * * * *", "concurrencyPolicy": policy}
+    async with lab(Script(work=600, stopping=90), epoch=28_333_334 * 60 - 1) as here:
+        here.put(cron_manifest(spec))
+        await here.until(3)
+        (first,) = here.names()
+        (cron,) = here.controller.roster.shown_cronjobs()
+        await here.commands.restart(Key("default", first))
+        await here.until(62)  # the next minute's mark is over, the old pod still ends
+        assert (here.counts(first)["active"], here.counts(first)["terminating"]) == (0, 1)
+        assert len(here.names()) == (1 if policy == "Forbid" else 2)
+        await here.until(100)
+        runs = here.runner.started
+        assert len(runs) == 2
+        said = here.events(cron.metadata.uid)
+        if policy == "Forbid":
+            assert (here.names(), said) == ([first], ["SuccessfulCreate", "JobAlreadyActive"])
+        else:
+            assert first not in here.names()
+            assert said == ["SuccessfulCreate", "SuccessfulDelete", "SuccessfulCreate"]
+
+
+async def test_a_restarted_run_goes_with_its_cronjob_and_never_begins() -> None:
+    async with lab(Script(work=600, stopping=5)) as here:
+        here.put(cron_manifest(YEARLY))
+        await here.until(1)
+        await here.commands.run_from(CRON, name="one")
+        await here.until(2)
+        await here.commands.restart(Key("default", "one"))
+        here.remove()
+        await here.until(10)
+        assert (here.names(), len(here.runner.started)) == ([], 1)
+        assert not here.controller.roster.shown_cronjobs()
+
+
 @pytest.mark.parametrize(
     ("command", "reason", "text"),
     [
