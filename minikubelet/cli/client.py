@@ -1,4 +1,4 @@
-"""How the commands ask the running daemon: plain HTTP to its read-only port.
+"""How the commands that look ask the running daemon: plain HTTP to its read-only port, or to its control socket.
 
 By the standard library, since a command that takes a third of a second to start is not nice to use.
 """
@@ -9,15 +9,19 @@ import http.client
 import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import TypeVar
 
 import click
 import msgspec
 
+from minikubelet.cli.unix_http import UnixConnection, unreached
+
 T = TypeVar("T")
 
 DEFAULT_SERVER = "http://127.0.0.1:10255"
 _TIMEOUT = 10.0
+_UNIX = "unix://"
 
 server_option = click.option(
     "--server",
@@ -25,7 +29,8 @@ server_option = click.option(
     default=DEFAULT_SERVER,
     show_default=True,
     metavar="URL",
-    help="Where the daemon answers (also: the environment variable MINIKUBELET_SERVER).",
+    help="Where the daemon answers, also unix:///PATH of its control socket (or the environment variable "
+    "MINIKUBELET_SERVER).",
 )
 
 
@@ -35,6 +40,8 @@ class _Failure(msgspec.Struct):
 
 def fetch(server: str, path: str) -> bytes:
     """The body at a path. Raises click.ClickException with a plain message when there is none."""
+    if server.startswith(_UNIX):
+        return _fetch_unix(Path(server.removeprefix(_UNIX)), path)
     url = (server if "://" in server else f"http://{server}").rstrip("/") + path
     if not url.startswith(("http://", "https://")):
         raise click.ClickException(f"{server} is not the URL of a server, such as {DEFAULT_SERVER}")
@@ -53,6 +60,21 @@ def fetch(server: str, path: str) -> bytes:
         ) from error
 
 
+def _fetch_unix(socket: Path, path: str) -> bytes:
+    connection = UnixConnection(socket, timeout=_TIMEOUT)
+    try:
+        connection.request("GET", path)
+        with connection.getresponse() as answer:
+            body = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise click.ClickException(unreached(socket, error)) from error
+    finally:
+        connection.close()
+    if answer.status >= 400:
+        raise click.ClickException(f"{_UNIX}{socket}{path}: {_message(body) or f'{answer.status} {answer.reason}'}")
+    return body
+
+
 def decoded(body: bytes, type_: type[T], *, server: str) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
@@ -61,8 +83,11 @@ def decoded(body: bytes, type_: type[T], *, server: str) -> T:
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
+    return _message(error.read()) or f"{error.code} {error.reason}"
+
+
+def _message(body: bytes) -> str:
     try:
-        message = msgspec.json.decode(error.read(), type=_Failure).message
-    except (msgspec.MsgspecError, OSError):
-        message = ""
-    return message or f"{error.code} {error.reason}"
+        return msgspec.json.decode(body, type=_Failure).message
+    except msgspec.MsgspecError:
+        return ""

@@ -6,8 +6,6 @@ By the standard library, as in `client`. Each step of an answer is handed on the
 from __future__ import annotations
 
 import http.client
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +15,7 @@ import click
 import msgspec
 
 from minikubelet.cli.run import DEFAULT_CONFIG
+from minikubelet.cli.unix_http import UnixConnection, unreached
 from minikubelet.config import ConfigError, load
 
 #: The socket's name in the daemon's rootDir.
@@ -72,7 +71,7 @@ def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[by
     or fails on the way, click.ClickException when it cannot be asked.
     """
     where = (socket_path or _default()).absolute()
-    connection = _Connection(where)
+    connection = UnixConnection(where, timeout=_TIMEOUT)
     headers = {"Content-Type": "application/octet-stream"}
     if body is not None and not isinstance(body, bytes) and not hasattr(body, "read"):
         body, headers = msgspec.json.encode(body), {"Content-Type": "application/json"}
@@ -83,7 +82,7 @@ def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[by
                 connection.sock.settimeout(None)
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
-            raise click.ClickException(_unreached(where, error)) from error
+            raise click.ClickException(unreached(where, error)) from error
         with answer:
             yield from _steps(answer, where)
     finally:
@@ -131,44 +130,8 @@ def _steps(answer: http.client.HTTPResponse, where: Path) -> Iterator[Step]:
     )
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=_TIMEOUT)
-        self._path = path
-
-    def connect(self) -> None:
-        folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)
-        connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connecting.settimeout(_TIMEOUT)
-            connecting.connect(f"/proc/self/fd/{folder}/{self._path.name}")  # a path may be longer than an address
-        except BaseException:
-            connecting.close()
-            raise
-        finally:
-            os.close(folder)
-        self.sock = connecting
-
-
 def _default() -> Path:
     try:
         return load(DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None).root_dir / _SOCKET
     except ConfigError as error:
         raise click.ClickException(f"the configuration cannot be used, so say --socket:\n{error}") from error
-
-
-def _unreached(where: Path, error: Exception) -> str:
-    match error:
-        case FileNotFoundError() | NotADirectoryError():
-            return (
-                f"there is no socket {where}. Is minikubelet running (systemctl status minikubelet)? "
-                "If its rootDir is another folder, name the socket in it (--socket, MINIKUBELET_SOCKET)"
-            )
-        case PermissionError():
-            return f"{where} may not be used by this user: run this as root"
-        case ConnectionRefusedError():
-            return f"minikubelet is not running: nobody listens on {where} (systemctl status minikubelet)"
-        case TimeoutError():
-            return f"minikubelet does not answer on {where}"
-        case _:
-            return f"minikubelet ended before it had answered on {where}: {error}; it is not known what was done"

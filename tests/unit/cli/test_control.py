@@ -53,7 +53,7 @@ def daemon(path: Path) -> Iterator[Daemon]:
             for line in lines:
                 self.wfile.write(json.dumps(line).encode() + b"\n")
 
-        do_POST = do_DELETE = answer  # noqa: N815  the names that http.server asks for
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815  the names that http.server asks for
 
         def log_message(self, *_: object) -> None:
             pass
@@ -155,6 +155,16 @@ def test_a_slip_is_told_before_anything_is_asked(daemon: Daemon, path: Path, arg
     assert found.exit_code == 2
     assert text in found.stderr
     assert not daemon.asked
+
+
+def test_what_only_looks_can_ask_the_socket_too(daemon: Daemon, path: Path) -> None:
+    daemon.will("GET /pods", {"items": []})
+    found = run("get", "pods", "-o", "json", "--server", f"unix://{path}", path=path)
+    assert json.loads(found.stdout)["items"] == []
+    found = run("get", "jobs", "--server", f"unix://{path}", path=path)
+    assert (found.exit_code, "there is nothing here" in found.stderr) == (1, True)
+    found = run("status", "--server", f"unix://{path}.none", path=path)
+    assert f"there is no socket {path}.none" in found.stderr
 
 
 def test_no_socket_is_told_with_what_to_do(tmp_path: Path) -> None:
