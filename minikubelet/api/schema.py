@@ -142,7 +142,8 @@ class _StructReader:
 
     def __call__(self, node: Node, path: str, findings: Findings) -> Any:
         if not isinstance(node, Mapping):
-            return _mismatch("an object", node, path, findings)
+            hint = "; leave out the dash" if isinstance(node, Sequence) and len(node.items) == 1 else ""
+            return _mismatch("an object", node, path, findings, hint=hint)
         values = dict(self._zeros)
         for key, child in node.items.items():
             field = self._fields.get(key)
@@ -180,18 +181,22 @@ class _StructReader:
         by_lower_case = {name.lower(): name for name in self._fields}
         close = difflib.get_close_matches(key.lower(), by_lower_case, n=1, cutoff=0.7)
         misspelt = bool(close) and difflib.SequenceMatcher(None, key.lower(), close[0]).ratio() >= _SURELY_MISSPELT
-        if not misspelt and findings.root is not None and (place := _meant_place(findings.root, key, path)):
-            return f"Unknown field here: did you mean {place}? Check the indentation"
+        if not misspelt and findings.root is not None and (meant := _meant_place(findings.root, key, path)):
+            return f"Unknown field here: did you mean {meant}"
         return "Unknown field" + (f": did you mean {by_lower_case[close[0]]}?" if close else "")
 
 
 def _meant_place(root: type[Object], name: str, path: str) -> str:
-    """Where a field belongs that stands in `path`, if it seems to be indented too little or too much; else empty."""
+    """Where a field belongs that stands in `path`, as the end of a question; empty if that cannot be guessed."""
     here = _INDEX.sub("[]", path)
-    for place in _places(root).get(name, ()):
+    places = _places(root).get(name, ())
+    for place in places:  # indented too little or too much
         holder = place.rpartition(".")[0]
         if _begins_with(here, holder) or _begins_with(holder, here) or here == "metadata":
-            return place
+            return f"{place}? Check the indentation"
+    for place in places:  # such as what only one of the two kinds of securityContext has
+        if place.split(".")[-2:-1] == here.split(".")[-1:]:
+            return f"{place}?"
     return ""
 
 
@@ -305,7 +310,8 @@ def _read_concealed(reader: Reader, node: Node, path: str, findings: Findings) -
 
 def _read_sequence(reader: Reader, zero: Any, node: Node, path: str, findings: Findings) -> Any:
     if not isinstance(node, Sequence):
-        return _mismatch("a list", node, path, findings)
+        hint = "; write a list: each item on a line of its own, after a dash"
+        return _mismatch("a list", node, path, findings, hint=hint)
     values = [reader(item, f"{path}[{index}]", findings) for index, item in enumerate(node.items)]
     return tuple(zero if value is FAILED else value for value in values)  # zero keeps the indices of the others
 

@@ -135,7 +135,8 @@ def _download(folder: Path, packages: tuple[str, ...]) -> list[Path]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PackagesUnavailableError(f"apt-get: {error}") from error
     if done.returncode != 0:
-        raise PackagesUnavailableError(f"apt-get install --download-only {' '.join(packages)}: {done.stderr.strip()}")
+        reason = done.stderr.strip().partition("\n")[0]
+        raise PackagesUnavailableError(f"apt-get install --download-only {' '.join(packages)}: {reason}")
     found = {path.name.partition("_")[0]: path for path in (folder / "cache/archives").glob("*.deb")}
     return [path for name, path in sorted(found.items()) if name in packages or _is_library(name)]
 

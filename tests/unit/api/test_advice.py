@@ -65,6 +65,18 @@ def test_a_kind_that_is_not_understood_is_refused_with_what_to_do(api_version: s
             id="too much",
         ),
         pytest.param(
+            POD + CONTAINER + "    securityContext: {fsGroup: 1000}\n",
+            "9: spec.containers[0].securityContext.fsGroup: Unknown field here: "
+            "did you mean spec.securityContext.fsGroup?",
+            id="the pod's",
+        ),
+        pytest.param(
+            POD + CONTAINER + "  securityContext: {privileged: true}\n",
+            "9: spec.securityContext.privileged: Unknown field here: "
+            "did you mean spec.containers[].securityContext.privileged?",
+            id="the container's",
+        ),
+        pytest.param(
             POD + CONTAINER + "    port: [{containerPort: 80}]\n",
             "9: spec.containers[0].port: Unknown field: did you mean ports?",
             id="a slip",
