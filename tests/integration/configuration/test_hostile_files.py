@@ -6,7 +6,9 @@ volumes, must not be made to reach further, nor to hang.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +137,32 @@ async def test_mt_4_what_a_container_makes_of_its_hosts_file_is_undone_and_the_h
     assert [*spoiled, "644:0"] == seen
     assert not [line for line in spoiled if line.startswith("did:")]
     assert Path("/etc/hosts").read_text() == before
+
+
+async def test_vo_11_a_volume_is_given_to_the_group_before_its_containers_and_never_again(folder: Folder) -> None:
+    """Neither for the next instance of a container nor by the next daemon: a link swapped in would be given away."""
+    away = outside(folder)
+    Path(away).chmod(0o700)
+    script = (
+        f"[ -h /e/link ] && stat -c %g:%a /e/own && exit 0; mkdir /e/own; chmod 700 /e/own; chgrp 0 /e/own; ln -s {away} /e/link; "
+        "until [ -e /e/go ]; do sleep 0.1; done; exit 1"
+    )
+    text = json.loads(manifest(sh("main", script, {"name": "e", "mountPath": "/e"}), volumes=[{"name": "e"}]))
+    text["spec"] |= {"securityContext": {"fsGroup": 2000}, "restartPolicy": "OnFailure"}
+    folder.put("pod", json.dumps(text))
+    found: list[Path] = []
+
+    async def linked() -> bool:
+        found[:] = folder.site.node.base.glob("minikubelet/pods/*/volumes/kubernetes.io~empty-dir/e/link")
+        return bool(found)
+
+    await folder.site.until("the link is there", linked)
+    await asyncio.to_thread(folder.site.node.stop, signal.SIGKILL)
+    await asyncio.to_thread(folder.site.node.start)
+    (found[0].parent / "go").touch()
+
+    assert await folder.finished() == ["0:700"]
+    assert (Path(away).stat().st_gid, Path(away).stat().st_mode & 0o777) == (0, 0o700)
 
 
 async def test_vo_14_what_a_container_leaves_in_its_volumes_leads_nowhere_when_they_are_removed(folder: Folder) -> None:
