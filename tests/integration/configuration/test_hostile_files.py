@@ -144,7 +144,8 @@ async def test_vo_11_a_volume_is_given_to_the_group_before_its_containers_and_ne
     away = outside(folder)
     Path(away).chmod(0o700)
     script = (
-        f"[ -h /e/link ] && stat -c %g:%a /e/own && exit 0; mkdir /e/own; chmod 700 /e/own; chgrp 0 /e/own; ln -s {away} /e/link; "
+        f"[ -h /e/link ] && stat -c %g:%a /e/own && exit 0; "
+        f"mkdir /e/own; chmod 700 /e/own; chgrp 0 /e/own; ln -s {away} /e/link; "
         "until [ -e /e/go ]; do sleep 0.1; done; exit 1"
     )
     text = json.loads(manifest(sh("main", script, {"name": "e", "mountPath": "/e"}), volumes=[{"name": "e"}]))
