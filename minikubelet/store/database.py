@@ -48,6 +48,7 @@ class Store:
         self._path = path
         self._queue: dict[str, StoredPod | None] = {}  # by uid; None: delete
         self._wake = asyncio.Event()
+        self._fails = False  # the last write did
         #: For what must survive a power cut.
         self.durably = DurableTransactions(connection, thread)
 
@@ -76,18 +77,21 @@ class Store:
             await self._call(lambda: self._write(queue))
         except sqlite3.Error as error:
             self._queue = {**queue, **self._queue}
+            self._fails = True
             log.warning(
                 "state could not be written; pods go on, a restart may lose their latest state",
                 file=str(self._path),
                 error=str(error),
             )
             return False
+        self._fails = False
         return True
 
     async def settled(self) -> bool:
         """Until what was queued before is written. False: the disk failed, it will be tried again."""
-        await self._call(lambda: None)  # what is being written at this moment
-        return await self.flush()
+        await self.flush()
+        await self._call(lambda: None)  # what the writer had taken up before
+        return not self._fails
 
     async def write_forever(self) -> None:
         """Write as things change, until cancelled."""

@@ -122,3 +122,30 @@ async def test_what_a_failing_disk_refused_is_written_without_another_change(
         async with asyncio.timeout(30):
             await written.wait()
         assert [p.uid for p in await store.load_pods()] == ["a"]
+
+
+async def test_what_is_settled_is_in_the_file_also_what_was_just_being_written(path: Path) -> None:
+    async with open_store(path) as store:
+        other = sqlite3.connect(path)  # what a process sees that comes after a kill -9
+        for number in range(50):
+            store.save_pod(stored(str(number)))
+            await asyncio.sleep(0)  # the writer may take it up
+            assert await store.settled()
+            assert other.execute("SELECT count(*) FROM pods").fetchone() == (number + 1,)
+        other.close()
+
+
+async def test_nothing_is_settled_on_a_disk_that_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_store(path) as store:
+
+        def full(queue: dict[str, StoredPod | None]) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "_write", full)
+            store.save_pod(stored("a"))
+            assert not await store.settled()
+            await asyncio.sleep(0)
+            assert not await store.settled()
+        assert await store.settled()
+        assert await store.load_pods() == [stored("a")]
