@@ -18,7 +18,7 @@ from minikubelet.api.claims import PersistentVolumeClaim, with_claim_defaults
 from minikubelet.api.configuration import ConfigMap, Secret, with_config_map_defaults, with_secret_defaults
 from minikubelet.api.defaults import with_defaults
 from minikubelet.api.documents import Document, Mapping, Scalar, read_documents
-from minikubelet.api.elsewhere import advice_on
+from minikubelet.api.elsewhere import advice_on, advice_on_no_kind
 from minikubelet.api.identity import identified
 from minikubelet.api.places import Unread, line_of
 from minikubelet.api.pod import Pod
@@ -220,9 +220,9 @@ def _kind_of(root: Mapping) -> Kind | list[Problem]:
         node = root.items.get(field)
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
             written[field] = node.value
-    missing = [required(field) for field in ("apiVersion", "kind") if field not in written]
-    if missing:
-        return missing
+    if missing := [field for field in ("apiVersion", "kind") if field not in written]:
+        advice = advice_on_no_kind(root.items) if len(missing) == 2 else ""
+        return [required(field, advice) for field in missing]
     api_version, kind = written["apiVersion"], written["kind"]
     if (api_version, kind) in KINDS:
         return KINDS[api_version, kind]

@@ -40,6 +40,10 @@ _ADVICE = {
         "it means nothing on a single host; leave it out",
     ),
     "RuntimeClass": "name it under runtimeClasses in the configuration instead",
+    **dict.fromkeys(
+        ("Kustomization", "HelmChart", "HelmRelease", "Application"),
+        "nothing renders it here; put here what it renders to (kubectl kustomize, helm template)",
+    ),
     "CustomResourceDefinition": "there is no API server to define it for; leave it out",
     **dict.fromkeys(
         ("ServiceMonitor", "PodMonitor", "PrometheusRule"),
@@ -58,6 +62,17 @@ def advice_on(kind: str, understood: Iterable[tuple[str, str]]) -> str:
     if kind.endswith("List"):
         return "lists are not accepted; write their items as documents of their own, separated by ---"
     return "understood are: " + ", ".join(f"{name} ({version})" for version, name in known)
+
+
+def advice_on_no_kind(fields: Collection[str]) -> str:
+    """What a document is, by its outermost fields, that says no kind; empty if that cannot be told."""
+    if "services" in fields:
+        return "this looks like a compose file; write a Pod, with a container for each service that belongs to it"
+    if "containers" in fields:
+        return (
+            "this looks like the spec of a Pod; put it under spec, with apiVersion: v1, kind: Pod and a metadata.name"
+        )
+    return ""
 
 
 def _close(kind: str, names: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import re
 import socket
 import threading
@@ -17,10 +18,12 @@ from tests.integration.software.conftest import Place
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(400)]
 
-#: An answer that takes nginx six seconds; its configuration may have no word this long, but variables.
-SLOW_BYTES = 96 * 1024
-SLOW = f'location /slow {{ set $k "{"." * 1024}"; limit_rate 16k; return 200 "{"$k" * 96}"; }}'
-
+#: An answer that is much longer than what all buffers between nginx and a client hold, so that it is under way until
+#: the client has read it. nginx' configuration may have no word this long, but variables.
+LONG_BYTES = 32 * 1024 * 1024
+LONG = (
+    f'location /long {{ set $a "{"." * 1024}"; set $b "{"$a" * 32}"; set $c "{"$b" * 32}"; return 200 "{"$c" * 32}"; }}'
+)
 LINES = 200_000
 
 
@@ -44,7 +47,7 @@ def container_id(pod: dict[str, Any], name: str) -> str:
 
 
 def test_requests_reach_nginx_through_haproxy_which_comes_first_and_goes_last(place: Place) -> None:
-    place.put("web-behind-haproxy", lambda text: text.replace("location / {", f"{SLOW}\n            location / {{"))
+    place.put("web-behind-haproxy", lambda text: text.replace("location / {", f"{LONG}\n            location / {{"))
     pod = place.ready("web-behind-haproxy")
     url = f"http://{pod['status']['podIP']}:8080"
     assert fetch(f"{url}/") == "hello from nginx\n"
@@ -55,19 +58,23 @@ def test_requests_reach_nginx_through_haproxy_which_comes_first_and_goes_last(pl
     assert first < place.runtime.created(container_id(pod, "nginx"))
     assert container(pod, "haproxy")["started"] is True
 
-    begun = threading.Barrier(5)
+    begun, told = threading.Barrier(3), threading.Event()
 
     def load() -> int:
-        with urllib.request.urlopen(f"{url}/slow", timeout=120) as answer:  # noqa: S310 - our own URL
+        with urllib.request.urlopen(f"{url}/long", timeout=120) as answer:  # noqa: S310 - our own URL
             size = len(answer.read(1024))
             begun.wait(60)
+            told.wait(60)
             return size + len(answer.read())
 
-    with ThreadPoolExecutor(4) as threads:
-        loads = [threads.submit(load) for _ in range(4)]
+    with ThreadPoolExecutor(2) as threads:
+        loads = [threads.submit(load) for _ in range(2)]
         begun.wait(60)
         place.take("web-behind-haproxy")
-        assert [each.result(120) for each in loads] == [SLOW_BYTES] * 4
+        log = functools.partial(place.printed, "web-behind-haproxy", "nginx")
+        place.until("nginx has been asked to end", lambda: any("gracefully shutting down" in line for line in log()))
+        told.set()
+        assert [each.result(120) for each in loads] == [LONG_BYTES] * 2
     place.gone("web-behind-haproxy")
 
     ids = {container_id(pod, name): name for name in ("haproxy", "nginx")}

@@ -27,6 +27,7 @@ def errors(text: str) -> list[str]:
         ("v1", "Namespace", "leave it out"),
         ("v1", "PersistentVolume", "leave it out"),
         ("networking.k8s.io/v1", "NetworkPolicy", "use the firewall of this host"),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization", "put here what it renders to"),
         ("v1", "pod", "did you mean Pod?"),
         ("batch/v1", "Cronjob", "did you mean CronJob?"),
         ("v1", "List", "write their items as documents of their own"),
@@ -101,3 +102,17 @@ def test_a_field_at_the_wrong_place_is_told_where_it_belongs(text: str, error: s
 def test_a_template_is_told_to_be_one(text: str) -> None:
     (error,) = errors(text)
     assert "this looks like a template: put here what it renders to" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("services: {web: {image: nginx}}\n", ": this looks like a compose file"),
+        ("containers: [{name: a, image: nginx}]\n", ": this looks like the spec of a Pod"),
+        ("some: thing\n", ""),
+    ],
+)
+def test_a_document_without_a_kind_is_told_what_it_seems_to_be(text: str, advice: str) -> None:
+    first, second = errors(text)
+    assert first.startswith(f"1: apiVersion: Required value{advice}")
+    assert second.startswith(f"1: kind: Required value{advice}")
