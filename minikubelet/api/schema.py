@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import re
 import types
 import typing
 from collections.abc import Callable
@@ -19,8 +18,9 @@ import msgspec
 from minikubelet.api import quantity
 from minikubelet.api.base import Concealed, IntRange, Object, QuantityText
 from minikubelet.api.documents import Mapping, Node, Scalar, Sequence
+from minikubelet.api.misplaced import meant_place
 from minikubelet.api.scalars import describe, quoted
-from minikubelet.api.support import Level, Mark, mark_of, matrix
+from minikubelet.api.support import Level, Mark, mark_of
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -46,13 +46,8 @@ _MOST_GUESSES = 100
 
 #: How alike two names are, from 0 to 1, of which one is the other with a slip in it.
 _SURELY_MISSPELT = 0.85
-#: A name that is at home in more places (`name`, `key`) says nothing about where it was meant to be.
-_FEW_PLACES = 3
-_INDEX = re.compile(r"\[\d+\]")
-_SAME_OWNERS = {
-    "initContainers[]": "containers[]", "livenessProbe": "probe", "readinessProbe": "probe", "startupProbe": "probe",
-    "postStart": "probe", "preStop": "probe",
-}  # fmt: skip
+#: So many fields of an object are named to whoever has written something else.
+_MOST_FIELDS = 4
 
 #: Stands for a value that could not be read.
 FAILED: Any = object()
@@ -142,8 +137,7 @@ class _StructReader:
 
     def __call__(self, node: Node, path: str, findings: Findings) -> Any:
         if not isinstance(node, Mapping):
-            hint = "; leave out the dash" if isinstance(node, Sequence) and len(node.items) == 1 else ""
-            return _mismatch("an object", node, path, findings, hint=hint)
+            return _mismatch("an object", node, path, findings, hint=self._shape(node))
         values = dict(self._zeros)
         for key, child in node.items.items():
             field = self._fields.get(key)
@@ -170,6 +164,13 @@ class _StructReader:
             values[field.attribute] = value
         return self._cls(**values)
 
+    def _shape(self, node: Node) -> str:
+        """How to write it, for whoever has not written an object."""
+        if isinstance(node, Sequence):
+            return "; leave out the dash" if len(node.items) == 1 else ""
+        names = [name for name, field in self._fields.items() if field.mark.level is not Level.REFUSED]
+        return f"; its fields are {', '.join(names[:_MOST_FIELDS])}{', ...' if len(names) > _MOST_FIELDS else ''}"
+
     def _is_default(self, field: _Field, node: Node) -> bool:
         if isinstance(node, Scalar):
             return node.value == field.default or (node.value in ("", False) and field.default is None)
@@ -181,43 +182,9 @@ class _StructReader:
         by_lower_case = {name.lower(): name for name in self._fields}
         close = difflib.get_close_matches(key.lower(), by_lower_case, n=1, cutoff=0.7)
         misspelt = bool(close) and difflib.SequenceMatcher(None, key.lower(), close[0]).ratio() >= _SURELY_MISSPELT
-        if not misspelt and findings.root is not None and (meant := _meant_place(findings.root, key, path)):
+        if not misspelt and findings.root is not None and (meant := meant_place(findings.root, key, path)):
             return f"Unknown field here: did you mean {meant}"
         return "Unknown field" + (f": did you mean {by_lower_case[close[0]]}?" if close else "")
-
-
-def _meant_place(root: type[Object], name: str, path: str) -> str:
-    """Where a field belongs that stands in `path`, as the end of a question; empty if that cannot be guessed."""
-    here = _INDEX.sub("[]", path)
-    places = _places(root).get(name, ())
-    for place in places:  # indented too little or too much
-        holder = place.rpartition(".")[0]
-        if _begins_with(here, holder) or _begins_with(holder, here) or here == "metadata":
-            return f"{place}? Check the indentation"
-    for place in places:  # such as what only one of the two kinds of securityContext has
-        if place.split(".")[-2:-1] == here.split(".")[-1:]:
-            return f"{place}?"
-    return ""
-
-
-def _begins_with(path: str, start: str) -> bool:
-    return not start or path == start or path.startswith((f"{start}.", f"{start}[]"))
-
-
-@functools.cache
-def _places(root: type[Object]) -> dict[str, list[str]]:
-    """Where in a document fields belong, by their names: of names that have few places, those near to the top first."""
-    found: dict[str, list[str]] = {}
-    for row in matrix(root):
-        found.setdefault(row.path.rpartition(".")[2], []).append(row.path)
-    few = {name: paths for name, paths in found.items() if len({_owner(path) for path in paths}) <= _FEW_PLACES}
-    return {name: sorted(paths, key=lambda path: path.count(".")) for name, paths in few.items()}
-
-
-def _owner(path: str) -> str:
-    """What holds a field: the same for containers and init containers, for the three probes, and so on."""
-    holder = path.rpartition(".")[0].rpartition(".")[2]
-    return _SAME_OWNERS.get(holder, holder)
 
 
 def _lazily(annotation: Any) -> Reader:
