@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import grpc.aio
-import msgspec
 import structlog
 from aiohttp import web
 
@@ -34,10 +33,9 @@ from minikubelet.jobs.events import job_events
 from minikubelet.jobs.pod_runner import ManagedPods
 from minikubelet.jobs.roster import Key, Manifest
 from minikubelet.lifecycle.backoff import CRASH, BackoffPolicy
-from minikubelet.node import settings
 from minikubelet.node.admission import NeedsBook, Node, admit
 from minikubelet.node.log_rotation import LogRotation
-from minikubelet.node.offer import node_offer
+from minikubelet.node_facts import node_facts
 from minikubelet.notify import keep_watchdog_fed, notify
 from minikubelet.operations import operations
 from minikubelet.pods.cgroups import pod_cgroups
@@ -58,7 +56,7 @@ from minikubelet.reporting import Reporting
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.checks import inspect, keep_looking
 from minikubelet.runtime.cri import CRIClient
-from minikubelet.runtime.host import default_address, node_context
+from minikubelet.runtime.host import default_address
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.mapping.cgroup import pod_limits
 from minikubelet.runtime.state import RuntimeState
@@ -265,53 +263,16 @@ class Daemon:
             )
 
     async def _node(self) -> tuple[NodeContext, Node]:
-        """The facts of the node that pods are made by, and what it offers to them."""
-        config = self._config
+        """What pods are made by, and admitted. Waits until the runtime can be used."""
         runtime = await inspect(
             self._channel,
-            endpoint=config.container_runtime_endpoint,
+            endpoint=self._config.container_runtime_endpoint,
             tell=self._reporting.found,
-            cgroup_driver=config.cgroup_driver,
+            cgroup_driver=self._config.cgroup_driver,
         )
         self._reporting.reached(runtime)
         log.info("container runtime", name=runtime.name, version=runtime.version)
-        systemd = config.cgroup_driver == "systemd" if config.cgroup_driver else bool(runtime.systemd_cgroups)
-        node = await asyncio.to_thread(
-            node_context,
-            node_name=config.node,
-            root_dir=config.root_dir,
-            log_dir=config.pod_logs_dir,
-            systemd_cgroups=systemd,
-            node_ip=config.node_ip,
-            cgroup_root=config.cgroup_root,
-            cluster_dns=config.cluster_dns,
-            cluster_domain=config.cluster_domain,
-            kept=settings.kept(
-                reserved=(config.system_reserved, config.kube_reserved), thresholds=config.eviction_hard
-            ),
-        )
-        node = msgspec.structs.replace(
-            node,
-            cpu_cfs_quota=config.cpu_cfs_quota,
-            cpu_cfs_period=round(config.cpu_cfs_quota_period * 1e6),
-            pod_pids_limit=max(config.pod_pids_limit, 0),
-            single_process_oom_kill=config.single_process_oom_kill,
-            seccomp_default=config.seccomp_default,
-            runtime_classes=config.runtime_classes,
-            user_namespaces=runtime.user_namespaces,
-            recursive_read_only=runtime.recursive_read_only,
-            image_volumes=runtime.image_volumes,
-            sandbox_image=self._imaging.reached(runtime.sandbox_image),
-        )
-        offer = await asyncio.to_thread(
-            node_offer,
-            node,
-            max_pods=config.max_pods,
-            labels=config.node_labels,
-            unsafe_sysctls=config.allowed_unsafe_sysctls,
-            strict_groups=runtime.strict_groups,
-        )
-        return node, offer
+        return await node_facts(self._config, runtime, sandbox_image=self._imaging.reached(runtime.sandbox_image))
 
 
 def _manifests(desired: Desired, kind: type[Job | CronJob]) -> dict[Key, Manifest]:
