@@ -23,8 +23,8 @@ from minikubelet.runtime.book import Book
 from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, RuntimeUnavailableError
 from minikubelet.runtime.exits import Exits
-from minikubelet.runtime.mapping import labels
 from minikubelet.runtime.pb import cri_pb2
+from minikubelet.runtime.relist import Relist, first_error
 
 log = structlog.get_logger(__name__)
 
@@ -34,8 +34,6 @@ RELIST_PERIOD = 60.0
 _SECOND_LOOK = 1.5
 #: Seconds between tries to reach a runtime that is away.
 _RECONNECT = 0.1
-#: Status calls at a time.
-_PARALLEL = 16
 
 
 class RuntimeState:
@@ -52,10 +50,12 @@ class RuntimeState:
         """`owner`: the mark (the daemon's root folder) of the objects that are ours. `clock`: unix seconds."""
         self._channel = channel
         self._cri = CRIClient(channel)
-        self._owner = owner
         self._clock = clock
         self._relist_period = relist_period
         self._book = Book()
+        self._looking = Relist(
+            self._cri, self._book, owner=owner, gone=self.note_removed, sandbox=self.note_sandbox, container=self._take
+        )
         self._exits = Exits(self._book, self._cri, clock=clock, changed=self._changed, spawn=self._spawn)
         #: When the process of a container whose start call has not returned yet began to run.
         self._started: dict[str, float] = {}
@@ -64,7 +64,6 @@ class RuntimeState:
         self._tasks: asyncio.TaskGroup | None = None
         self._session: asyncio.Task[str] | None = None
         self._told_away = False
-        self._relists = 0
 
     # ---- reading --------------------------------------------------------------------
     def observed(self, uid: str) -> Observed:
@@ -167,59 +166,7 @@ class RuntimeState:
 
     async def relist(self, uid: str | None = None) -> None:
         """Look through everything, or through one pod. Raises ContainerRuntimeError."""
-        self._relists += 1
-        try:
-            await self._relist(uid)
-        finally:
-            self._relists -= 1
-            if not self._relists:
-                self._book.forget_drops()
-
-    async def _relist(self, uid: str | None) -> None:
-        then = self._book.now
-        selector = {labels.POD_UID: uid} if uid is not None else None
-        sandboxes = [s for s in await self._cri.list_pod_sandboxes(selector) if self._is_ours(s)]
-        containers = [c for c in await self._cri.list_containers(selector) if self._is_ours(c)]
-        listed = [*(s.id for s in sandboxes), *(c.id for c in containers)]
-        for object_id in self._book.missing(listed, then=then, uid=uid):
-            self.note_removed(object_id)
-        parallel = asyncio.Semaphore(_PARALLEL)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for sandbox in sandboxes:
-                    tasks.create_task(self._look_at_sandbox(sandbox, then, parallel), name=f"look at {sandbox.id}")
-                for container in containers:
-                    tasks.create_task(self._look_at(container, then, parallel), name=f"look at {container.id}")
-        except ExceptionGroup as group:
-            raise _first(group) from group
-
-    def _is_ours(self, listed: cri_pb2.PodSandbox | cri_pb2.Container) -> bool:
-        return listed.annotations.get(labels.OWNER) == self._owner and labels.POD_UID in listed.labels
-
-    async def _look_at_sandbox(self, sandbox: cri_pb2.PodSandbox, then: int, parallel: asyncio.Semaphore) -> None:
-        """Ask for what the list leaves out, unless nothing is new."""
-        known = self._book.sandbox(sandbox.id)
-        if known is not None and known.record.ready == (sandbox.state == cri_pb2.SANDBOX_READY):
-            return
-        async with parallel:
-            try:
-                status = (await self._cri.pod_sandbox_status(sandbox.id)).status
-            except NotFoundError:
-                return
-        if not self._book.dropped_since(sandbox.id, then):
-            self.note_sandbox(status)
-
-    async def _look_at(self, container: cri_pb2.Container, then: int, parallel: asyncio.Semaphore) -> None:
-        known = self._book.container(container.id)
-        if known is not None and known.record.state is records.state_of(container.state):
-            return
-        async with parallel:
-            try:
-                status = await self._cri.container_status(container.id)
-            except NotFoundError:
-                return
-        if not self._book.dropped_since(container.id, then):
-            await self._take(status, sandbox_id=container.pod_sandbox_id)
+        await self._looking.look(uid)
 
     async def _take(self, status: cri_pb2.ContainerStatus, *, sandbox_id: str) -> None:
         entry = records.container_entry(status, sandbox_id=sandbox_id)
@@ -268,9 +215,9 @@ class RuntimeState:
                 while True:
                     self._apply(await queue.get())
         except* grpc.aio.AioRpcError as group:
-            reason = _text(_first(group))
+            reason = _text(first_error(group))
         except* ContainerRuntimeError as group:
-            reason = reason or _text(_first(group))
+            reason = reason or _text(first_error(group))
         return reason
 
     async def _receive(self, queue: asyncio.Queue[events.TaskEvent]) -> None:
@@ -307,14 +254,6 @@ class RuntimeState:
         if uid:
             for callback in tuple(self._subscribers):
                 callback(uid)
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error within a group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _text(error: BaseException) -> str:
