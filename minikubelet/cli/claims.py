@@ -14,7 +14,7 @@ import click
 
 from minikubelet.cli.run import DEFAULT_CONFIG
 from minikubelet.cli.tables import table
-from minikubelet.config import ConfigError, load
+from minikubelet.config_file import ConfigError, load
 from minikubelet.pods.volumes.claim import users_of
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
 from minikubelet.pods.volumes.removal import remove_tree

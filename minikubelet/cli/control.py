@@ -16,7 +16,7 @@ import msgspec
 
 from minikubelet.cli.run import DEFAULT_CONFIG
 from minikubelet.cli.unix_http import UnixConnection, unreached
-from minikubelet.config import ConfigError, load
+from minikubelet.config_file import ConfigError, load
 
 #: The socket's name in the daemon's rootDir.
 _SOCKET = "minikubelet.sock"

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from minikubelet import logs
-from minikubelet.config import ConfigError, load
+from minikubelet.config_file import ConfigError, load
 
 DEFAULT_CONFIG = Path("/etc/minikubelet/config.yaml")
 

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from minikubelet.config import Config, ConfigError, load
+from minikubelet.config import Config
+from minikubelet.config_file import ConfigError, load
 
 NO_DURATION = "is not a duration; write a number with a unit, such as 300ms, 10s, 1m30s or 2h"
 OWN_SYSCTLS = "net.*, kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*"
