@@ -1,20 +1,17 @@
 """The image of a container that is about to be made: is it there, may it be pulled, and what if that fails.
 
-`pods/starter.py` calls `ImagePuller.ensure` before each start (LC 6.2, IM-2 to IM-10). One puller serves all pods: it
-keeps pulls from crowding each other, and pulls an image that several containers wait for only once. A pull made with
-somebody's credentials serves only those who have the same ones.
+`pods/starter.py` calls `ImagePuller.ensure` before each start (LC 6.2, IM-2 to IM-10). One puller serves all pods; the
+pulls themselves are made by `pulls.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 import msgspec
 
-from minikubelet.api.configuration import concealed
 from minikubelet.api.docker_config import Login
 from minikubelet.api.image_name import ImageNameError, parse, with_default_tag
 from minikubelet.api.pod import Container, Pod
@@ -23,6 +20,7 @@ from minikubelet.lifecycle.actions import Event
 from minikubelet.lifecycle.memory import BackoffEntry, StartError
 from minikubelet.pods.gotext import duration
 from minikubelet.pods.pull_credentials import Found
+from minikubelet.pods.pulls import Images, Pulls
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.mapping import ImageFacts
 from minikubelet.runtime.pb import cri_pb2
@@ -44,13 +42,6 @@ class ImageError(Exception):
     def __init__(self, error: StartError) -> None:
         super().__init__(f"{error.reason}: {error.message}")
         self.error = error
-
-
-class Images(Protocol):
-    """What is needed of `runtime.images.ImageService`; raises the classes of `runtime.errors`."""
-
-    async def status(self, image: str) -> cri_pb2.Image | None: ...
-    async def pull(self, image: str, *, auth: cri_pb2.AuthConfig | None = None) -> str: ...
 
 
 class Credentials(Protocol):
@@ -105,9 +96,8 @@ class ImagePuller:
         self._archives = archives or _NoArchives()
         self._recorder = recorder
         self._clock = clock
-        self._slots = asyncio.Semaphore(pulls_at_once) if pulls_at_once else contextlib.nullcontext()
+        self._pulls = Pulls(images, at_once=pulls_at_once)
         self._failures: dict[str, _Failure] = {}  # by back-off key
-        self._pulls: dict[tuple[str, tuple[Login, ...]], _SharedPull] = {}  # by image name and what it is pulled with
 
     async def ensure(self, pod: Pod, container: Container) -> ImageFacts:
         """The container's image, pulled if its policy says so. May be cancelled at any point.
@@ -152,7 +142,7 @@ class ImagePuller:
         """
         name = with_default_tag(image)
         found = await self._credentials.find(parse(name).repository)
-        ref = (await self._pull_once(name, found.logins)).ref
+        ref = (await self._pulls.pull(name, found.logins)).ref
         facts = await self._images.status(name)
         return ImageFacts(ref=ref) if facts is None else ImageFacts.of(facts)
 
@@ -182,7 +172,7 @@ class ImagePuller:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            pulled = await self._pull_once(name, logins)
+            pulled = await self._pulls.pull(name, logins)
         except RuntimeUnavailableError:
             raise
         except ContainerRuntimeError as problem:
@@ -220,55 +210,6 @@ class ImagePuller:
         )
         raise ImageError(error) from problem
 
-    async def _pull_once(self, name: str, logins: tuple[Login, ...]) -> _Pulled:
-        """Pull, or wait for the same pull that is under way; if its owner gives up the next goes on."""
-        key = (name, logins)
-        shared = self._pulls.setdefault(key, _SharedPull())
-        shared.waiting += 1
-        try:
-            async with shared.lock:
-                if shared.outcome is None:
-                    shared.outcome = await self._pull_now(name, logins)
-                    self._pulls.pop(key)
-        finally:
-            shared.waiting -= 1
-            if not shared.waiting and self._pulls.get(key) is shared:
-                del self._pulls[key]
-        if isinstance(shared.outcome, ContainerRuntimeError):
-            raise shared.outcome
-        return shared.outcome
-
-    async def _pull_now(self, name: str, logins: tuple[Login, ...]) -> _Pulled | ContainerRuntimeError:
-        """With one login after the other until a pull succeeds; without any if there is none (IM-8)."""
-        problems = []
-        async with self._slots:
-            began = asyncio.get_running_loop().time()
-            for login in logins or (None,):
-                auth = cri_pb2.AuthConfig(username=login.username, password=login.password) if login else None
-                try:
-                    ref = await self._images.pull(name, auth=auth)
-                except RuntimeUnavailableError:
-                    raise
-                except ContainerRuntimeError as problem:
-                    problems.append(concealed(str(problem), (it.password for it in logins)))
-                else:
-                    return _Pulled(ref=ref, seconds=asyncio.get_running_loop().time() - began)
-        return ContainerRuntimeError(_aggregated(problems))
-
-
-class _Pulled(msgspec.Struct, frozen=True, kw_only=True):
-    ref: str
-    seconds: float
-
-
-class _SharedPull:
-    """One pull and all who wait for it. Whoever holds the lock does it; `outcome` is there for the others."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
-        self.outcome: _Pulled | ContainerRuntimeError | None = None
-
 
 class _Request:
     """One container's need of its image, and how its events and errors are worded."""
@@ -296,12 +237,6 @@ class _Request:
         self.tell("Warning", "Failed", f"Error: {reason}")
         now = self._clock()
         raise ImageError(StartError(reason=reason, message=message, at=now, retry_at=now + _RETRY))
-
-
-def _aggregated(problems: Sequence[str]) -> str:
-    """The errors of several tries as one, each but once (IM-10)."""
-    different = list(dict.fromkeys(problems))
-    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
 def _classified(text: str, image: str) -> tuple[str, str]:

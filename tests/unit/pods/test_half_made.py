@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from minikubelet.lifecycle.actions import Action, CreateSandbox, RemoveContainer, StopSandbox
 from minikubelet.lifecycle import notes
+from minikubelet.lifecycle.actions import Action, CreateSandbox, RemoveContainer, StopSandbox
 from minikubelet.lifecycle.memory import Memory
 from minikubelet.lifecycle.notes import names_taken
 from minikubelet.lifecycle.records import Observed, ObservedContainer, without

@@ -328,7 +328,7 @@ async def test_an_image_is_pulled_once_for_all_who_wait_for_it(policy: str) -> N
     found = await asyncio.gather(*(world.puller.ensure(it, container(policy=policy)) for it in pods))
     assert {facts.ref for facts in found} == {"sha256:busybox:1.36"}
     assert len(world.runtime.pulls) == 1
-    assert world.puller._pulls == {}
+    assert world.puller._pulls._under_way == {}
 
 
 @pytest.mark.looptime
@@ -361,7 +361,7 @@ async def test_an_abandoned_pull_leaves_nothing_behind() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert world.puller._pulls == {}
+    assert world.puller._pulls._under_way == {}
     await world.puller.ensure(pod("v"), container("other:1"))
     assert asyncio.get_running_loop().time() == 4, "its place in the queue is free again"
 
