@@ -196,7 +196,8 @@ def main() -> None:
         except PackagesUnavailableError as error:
             raise SystemExit(f"{name}: {error}") from error
         archive = write_archive(_ROOT / "build" / f"{name}.tar", (image,))
-        print(f"{' '.join(image.names)}:\n  ctr -n k8s.io images import {archive}")  # noqa: T201 - for a person
+        print(f"{' '.join(image.names)}: {archive}")  # noqa: T201 - for a person
+    print("Give them to the node: copy them to /etc/minikubelet/images, or `ctr -n k8s.io images import FILE`.")  # noqa: T201
 
 
 if __name__ == "__main__":
