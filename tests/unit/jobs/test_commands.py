@@ -222,26 +222,70 @@ async def test_a_job_that_is_being_removed_is_not_restarted() -> None:
         await refused(here.commands.restart(J), "Conflict", "is being removed")
 
 
-async def test_a_daemon_killed_while_a_restart_is_written_does_it_whole_or_not_at_all() -> None:
-    for when in ("before", "after"):
-        async with lab(Script(work=60)) as here:
-            here.put(manifest())
-            await here.until(1)
-            uid = here.job().metadata.uid
+def is_suspended(here: Lab) -> bool:
+    return (here.counts()["active"], here.conditions()) == (0, [("Suspended", "JobSuspended")])
 
-            def die(now: str, when: str = when) -> None:
-                if now == when:
-                    raise Killed
 
-            here.interrupt = die
-            asked = asyncio.create_task(here.commands.restart(J))
-            await here.until(1.5)
-            asked.cancel()
-            here.interrupt = lambda _: None
-            await here.restart()
-            await here.until(3)
-            assert (here.job().metadata.uid == uid) is (when == "before")
-            assert here.counts()["active"] == 1
+def is_resumed(here: Lab) -> bool:
+    return here.counts("asleep")["active"] == 1
+
+
+def is_restarted(here: Lab) -> bool:
+    return (here.counts()["active"], here.job().metadata.generation) == (1, 2)
+
+
+def is_run(here: Lab) -> bool:
+    return "hand" in here.names() and here.counts("hand")["active"] == 1
+
+
+def is_replaced(here: Lab) -> bool:
+    first, *others = (pod.metadata.uid for pod in here.runner.started)
+    return here.counts()["failed"] == 1 and first not in here.runner.pods and [*here.runner.pods] == others
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("command", "is_done"),
+    [
+        (lambda here: here.commands.suspend(J, suspended=True), is_suspended),
+        (lambda here: here.commands.suspend(Key("default", "asleep"), suspended=False), is_resumed),
+        (lambda here: here.commands.restart(J), is_restarted),
+        (lambda here: here.commands.run_from(CRON, name="hand"), is_run),
+        (lambda here: here.commands.delete_pod(here.runner.started[0].metadata.uid), is_replaced),
+    ],
+    ids=["suspend", "resume", "restart", "run", "delete-pod"],
+)
+async def test_a_daemon_killed_at_any_commit_does_a_command_whole_or_not_at_all(
+    command: Callable[[Lab], Awaitable[Any]], is_done: Callable[[Lab], bool], when: str, nth: int
+) -> None:
+    """And whole, if it was answered; `nth`: of the commits that the command brings about."""
+    async with lab(Script(work=600, stopping=1), base=1) as here:
+        here.put(manifest())
+        here.put(manifest({"suspend": True}, name="asleep"), file="asleep.yaml")
+        here.put(cron_manifest(YEARLY), file="cron.yaml")
+        await here.until(1)
+        commits = 0
+
+        def die(now: str) -> None:
+            nonlocal commits
+            commits += now == when
+            if commits == nth:
+                raise Killed
+
+        here.interrupt = die
+        asked = asyncio.ensure_future(command(here))
+        await here.until(3)
+        answered = asked.done() and asked.exception() is None
+        asked.cancel()
+        here.interrupt = lambda _: None
+        await here.restart()
+        await here.until(6)
+        if answered or nth > 1 or when == "after":
+            assert is_done(here)
+        else:
+            assert (here.counts()["active"], here.counts("asleep")["active"], here.counts()["failed"]) == (1, 0, 0)
+            assert (sorted(here.names()), here.job().metadata.generation) == (["asleep", "j"], 1)
 
 
 # run --from
