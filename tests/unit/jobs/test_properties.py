@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minikubelet.api.batch import is_indexed
 from minikubelet.api.index_set import IndexSet
 from minikubelet.api.pod import Pod
-from minikubelet.store.job_records import JobRecord, Mark, Outcome, PodRecord
+from minikubelet.store.job_records import JobRecord, JobState, Mark, Outcome, PodRecord
 from tests.unit.jobs.lab import Killed, Lab, Script, lab, manifest
 
 pytestmark = pytest.mark.timeout(120)  # many examples, each with an event loop of its own, on a busy machine
@@ -44,6 +44,8 @@ STEPS = st.lists(
         st.tuples(st.just("suspend"), st.booleans()),
         st.tuples(st.just("delete"), st.integers(0, 3)),
         st.tuples(st.just("backoffLimit"), st.integers(0, 6)),
+        st.tuples(st.just("remove"), st.sampled_from([0.0, 0.25, 3.0])),
+        st.tuples(st.just("grace"), st.integers(30, 32)),  # of the template: a new generation
     ),
     max_size=14,
 )
@@ -76,6 +78,7 @@ class Auditor:
         self._outcomes: dict[str, Outcome] = {}
         self._finished: dict[str, JobRecord] = {}
         self._failed: dict[str, int] = {}
+        self._pods: set[str] = set()
         self._kill: tuple[int, str] | None = None
 
     def kill_at(self, commits: int, when: str) -> None:
@@ -83,12 +86,20 @@ class Auditor:
 
     def __call__(self, when: str) -> None:
         if when == "after":
-            self.audit()
+            self.look()
         if self._kill is not None and self._kill[1] == when:
             left = self._kill[0] - 1
             self._kill = (left, when) if left else None
             if not left:
                 raise Killed
+
+    def look(self) -> None:
+        """What is found wrong is kept: raised here, it would only make a worker begin again."""
+        try:
+            self.audit()
+        except AssertionError as error:
+            self._here.runner.wrong.append(str(error) or repr(error.__traceback__))
+            raise
 
     def audit(self) -> None:
         found = self._here.books()
@@ -112,14 +123,22 @@ class Auditor:
             assert not set(job.completed) & set(job.failed_indexes)
             held = [pod.index for pod in open_pods]
             assert len(held) == len(set(held))
+        made = [pod for pod in pods if pod.uid not in self._pods]
+        self._pods.update(pod.uid for pod in made)
+        if made:  # never beyond parallelism, and never for a Job that is not to run
+            active = sum(pod.mark is None and not pod.ended for pod in open_pods)
+            assert active <= (job.job.spec.parallelism or 0)
+            assert not job.suspended
+            assert job.state is JobState.CURRENT
+            assert job.finished is None
         kinds = {condition.type for condition in job.conditions if condition.status == "True"}
         assert not {"SuccessCriteriaMet", "FailureTarget"} <= kinds
         assert not ("Complete" in kinds and "SuccessCriteriaMet" not in kinds)
         assert not ("Failed" in kinds and "FailureTarget" not in kinds)
-        if job.finished is not None:
+        if job.finished is not None:  # it can go, and be edited, but never changes what it says of itself
             assert not open_pods
-            frozen = msgspec.structs.replace(job, job=self._finished.setdefault(job.uid, job).job)
-            assert frozen == self._finished[job.uid]
+            then = self._finished.setdefault(job.uid, job)
+            assert msgspec.structs.replace(job, job=then.job, state=then.state) == then
 
 
 def guard(here: Lab, scripts: list[Script]) -> Any:
@@ -130,9 +149,8 @@ def guard(here: Lab, scripts: list[Script]) -> Any:
         found = here.books()
         record = next(it for it in found.pods if it.uid == pod.metadata.uid)  # R1: intent first
         job = next(it for it in found.jobs if it.uid == record.job_uid)
-        if record.index is not None:
-            assert record.index not in job.completed
-            assert record.index not in job.failed_indexes
+        if record.index is not None and (record.index in job.completed or record.index in job.failed_indexes):
+            here.runner.wrong.append(f"index {record.index} runs again")
         return next(endless)
 
     return program
@@ -149,22 +167,28 @@ def live(here: Lab) -> int:
     )
 
 
+def text(spec: dict[str, Any]) -> str:
+    fields = {key: value for key, value in spec.items() if key != "grace"}
+    return manifest(fields, pod={"terminationGracePeriodSeconds": spec.get("grace", 30)})
+
+
 async def play(spec: dict[str, Any], scripts: list[Script], steps: list[Step]) -> None:
     async with lab(base=0.5) as here:
         here.runner.program = guard(here, scripts)
         auditor = here.interrupt = Auditor(here)
-        here.put(manifest(spec))
+        here.put(text(spec))
         for kind, value in steps:
             await take(here, auditor, spec, kind, value)
             await here.until(here.now)
             while not here.alive:
                 await here.restart()
                 await here.until(here.now)
+            assert not here.runner.wrong
             assert live(here) <= (0 if spec.get("suspend") else spec["parallelism"])
         spec |= {"suspend": False, "backoffLimit": 6}
         spec["parallelism"] = spec["completions"] if spec.get("completionMode") else max(1, spec["parallelism"])
-        here.interrupt = lambda _: auditor.audit()
-        here.put(manifest(spec))
+        here.interrupt = lambda _: auditor.look()
+        here.put(text(spec))
         await here.restart()
         await here.until(here.now + 3000)
         (job,) = here.books().jobs
@@ -189,13 +213,17 @@ async def take(here: Lab, auditor: Auditor, spec: dict[str, Any], kind: str, val
             worker = next(iter(here.controller.roster.jobs.values()), None)
             if worker is not None and pods:
                 worker.delete_pod(pods[value % len(pods)].uid, mark=Mark.OPERATOR)
+        case "remove":
+            here.remove()
+            await here.until(here.now + value)
+            here.put(text(spec))
         case "scale":
             if spec.get("completionMode"):
                 spec |= {"completions": value, "parallelism": value}
-                here.put(manifest(spec))
+                here.put(text(spec))
         case _:
             spec[kind] = value
-            here.put(manifest(spec))
+            here.put(text(spec))
 
 
 def in_virtual_time(work: Coroutine[Any, Any, None]) -> None:
