@@ -15,7 +15,11 @@ from minikubelet.api.batch import (
     SuccessPolicyRule,
 )
 from minikubelet.api.index_set import IndexSet
-from minikubelet.store.job_records import PodRecord
+from minikubelet.api.status import PodCondition
+from minikubelet.store.job_records import Mark, PodRecord
+
+#: Of a pod that the daemon ends for the host's sake.
+_DISRUPTED = PodCondition(type="DisruptionTarget", status="True", reason="TerminationByKubelet")
 
 
 class Verdict(NamedTuple):
@@ -40,7 +44,7 @@ def _matching(rule: PodFailurePolicyRule, pod: PodRecord) -> str | None:
             if _code_matches(rule.on_exit_codes, name, code):
                 return f"Container {name} for pod {key} failed with exit code {code}"
         return None
-    for condition in pod.status.conditions:
+    for condition in _conditions(pod):
         if any(_condition_matches(each, condition.type, condition.status) for each in rule.on_pod_conditions):
             return f"Pod {key} has condition {condition.type}"
     return None
@@ -55,6 +59,13 @@ def _exit_codes(pod: PodRecord) -> Iterator[tuple[str, int]]:
     for each in statuses:
         if each.state.terminated is not None and each.state.terminated.exit_code != 0:
             yield each.name, each.state.terminated.exit_code
+
+
+def _conditions(pod: PodRecord) -> Iterator[PodCondition]:
+    """What the pod shows, and what follows from why it was marked: that outlives the pod and the daemon (JOBS 15)."""
+    yield from pod.status.conditions
+    if pod.mark is Mark.HOST:
+        yield _DISRUPTED
 
 
 def _code_matches(rule: OnExitCodes, name: str, code: int) -> bool:

@@ -220,10 +220,10 @@ async def test_indexes_that_were_cut_off_run_again_when_the_job_is_scaled_up_aga
         assert [index_of(pod) for pod in here.runner.started].count(1) == 1
 
 
-def delete(here: Lab, uid: str) -> None:
+def delete(here: Lab, uid: str, *, mark: Mark = Mark.OPERATOR) -> None:
     worker = next(iter(here.controller.roster.jobs.values()))
     assert worker is not None
-    worker.delete_pod(uid, mark=Mark.OPERATOR)
+    worker.delete_pod(uid, mark=mark)
 
 
 async def test_row_36_a_pod_deleted_by_hand_is_replaced_by_the_policy() -> None:
@@ -259,6 +259,38 @@ async def test_row_36_under_policy_failed_a_clean_exit_is_a_success() -> None:
         await here.until(8)
         assert here.conditions() == COMPLETE
         assert not here.runner.pods
+
+
+@pytest.mark.parametrize(
+    ("action", "mark", "killed", "failed", "pods", "reason"),
+    [
+        ("Ignore", Mark.HOST, False, 0, 2, "CompletionsReached"),
+        ("Ignore", Mark.HOST, True, 0, 2, "CompletionsReached"),
+        ("Ignore", Mark.OPERATOR, False, 1, 1, "BackoffLimitExceeded"),
+        ("FailJob", Mark.HOST, False, 1, 1, "PodFailurePolicy"),
+    ],
+)
+async def test_a_pod_that_is_ended_for_the_hosts_sake_is_a_disruption_target(
+    *, action: str, mark: Mark, killed: bool, failed: int, pods: int, reason: str
+) -> None:
+    """JOBS 8 and 15; so it is for a daemon that was killed meanwhile, too."""
+    policy = {"rules": [{"action": action, "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+    async with lab(Script(work=5, stopping=2)) as here:
+        here.put(manifest({"backoffLimit": 0, "podFailurePolicy": policy}))
+        await here.until(1)
+        (pod,) = here.live
+        delete(here, pod.metadata.uid, mark=mark)
+        await here.until(2)
+        if killed:
+            await here.restart()
+        await here.until(60)
+        assert here.conditions()[-1][1] == reason
+        assert (here.counts()["failed"], len(here.runner.started)) == (failed, pods)
+        status = here.job().status
+        assert status is not None
+        if reason == "PodFailurePolicy":
+            text = f"Pod default/{pod.metadata.name} has condition DisruptionTarget matching FailJob rule at index 0"
+            assert status.conditions[-1].message == text
 
 
 async def test_row_37_a_work_queue_is_done_when_all_have_ended_after_one_success() -> None:
