@@ -1,8 +1,8 @@
 """One worker per pod: observe, decide, publish, act, then sleep until woken or until the moment that `decide` named.
 
 Nothing else touches a pod's containers. Slow things (a pull, a hook, a stop that waits for its grace) run as the
-worker's own named tasks, so they never hold up its decisions. `manager.py` makes workers and tells them when their
-manifest is gone or changed; `executor.py` carries out single actions; `probing.py` keeps the probes going.
+worker's own named tasks, so they never hold up its decisions: those are in `acting.py`. `manager.py` makes workers and
+tells them when their manifest is gone or changed; `probing.py` keeps the probes going.
 """
 
 from __future__ import annotations
@@ -20,38 +20,24 @@ from minikubelet.api.pod import Pod
 from minikubelet.api.pod_images import images_of
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
-from minikubelet.lifecycle.actions import (
-    Action,
-    CreateSandbox,
-    Decision,
-    RemoveContainer,
-    RunPostStart,
-    StartContainer,
-)
+from minikubelet.lifecycle.actions import Decision
 from minikubelet.lifecycle.decide import decide
 from minikubelet.lifecycle.memory import PASSING, Memory, ProbeResult, StopCause
 from minikubelet.lifecycle.notes import ProbeKind
-from minikubelet.lifecycle.records import Observed, ObservedContainer, RecordState, without
+from minikubelet.lifecycle.records import Observed, without
+from minikubelet.pods.acting import Acting
 from minikubelet.pods.cleanup import clean_up_pod, release_pod
-from minikubelet.pods.executor import Executor, Note
 from minikubelet.pods.logs import logged_attempts
 from minikubelet.pods.probing import Probing
 from minikubelet.pods.refreshing import Refreshing
-from minikubelet.pods.refusals import refusal_event
 from minikubelet.pods.services import Services
 from minikubelet.pods.shown import shown
-from minikubelet.pods.starter import half_made
-from minikubelet.pods.tasks import Abandoned, Handle
 from minikubelet.pods.times import rfc3339, rfc3339_nano
 from minikubelet.pods.volumes import VolumeError
-from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.store.database import StoredPod
 
 log = structlog.get_logger(__name__)
 
-_ABANDONABLE = CreateSandbox | StartContainer | RunPostStart
-#: Seconds between tries of an action that the runtime refuses, doubling.
-_RETRY_FIRST, _RETRY_MAX = 0.5, 10.0
 #: The longest sleep with a moment in view: a clock that was set meanwhile is noticed after that.
 _LONGEST_SLEEP = 30.0
 #: Seconds until volumes that were busy are tried again.
@@ -76,11 +62,8 @@ class PodWorker:
         self.looked = asyncio.Event()
         #: Nothing of it is left. Set by the manager, when all have heard of it.
         self.gone = asyncio.Event()
-        self._executor = Executor(services)
+        self._acting = Acting(self, services)
         self._wake = asyncio.Event()
-        self._handles: dict[str, Handle] = {}
-        self._discards: dict[str, asyncio.Task[None]] = {}
-        self._retries: dict[str, float] = {}
         self._saved: tuple[Pod, Memory] | None = None
         self._refreshing = Refreshing(lambda: self.pod, services)
         self._log = log.bind(pod=f"{pod.metadata.namespace}/{pod.metadata.name}", uid=self.uid)
@@ -97,11 +80,16 @@ class PodWorker:
     @property
     def yields(self) -> bool:
         """Nothing of it runs, and the runtime refuses to remove what is left: another pod may have its name."""
-        refused = any(key.startswith("remove") and delay == _RETRY_MAX for key, delay in self._retries.items())
-        return refused and self.removing and self.memory.stopped
+        return self.removing and self.memory.stopped and self._acting.removal_refused
 
     def wake(self) -> None:
         self._wake.set()
+
+    def refused(self) -> None:
+        """The runtime does not do something that was decided; it is tried again."""
+        if self.yields:
+            self._on_ended()
+        self.wake()
 
     def update(self, pod: Pod, *, file: str) -> None:
         """Take over an edited manifest of the same uid (LC 12.5)."""
@@ -132,8 +120,8 @@ class PodWorker:
     def _stop(self, cause: StopCause, grace: int | None) -> None:
         """Begin the pod-wide stop, or have the one under way go on so. It is written down at once."""
         self.memory = notes.request_stop(self.memory, pod=self.pod, cause=cause, now=self._now(), grace=grace)
-        self._abandon()
-        self._save()
+        self._acting.abandon()
+        self.save()
         self.wake()
 
     async def run(self) -> None:
@@ -149,8 +137,7 @@ class PodWorker:
                     await self._live(tasks, probing)
             finally:
                 files.cancel()
-                for discard in self._discards.values():
-                    discard.cancel()
+                self._acting.stop()
                 probing.stop()
                 self.looked.set()
 
@@ -166,10 +153,8 @@ class PodWorker:
             self._publish(self.memory.status)
             await state.wait_connected()
             observed = state.observed(self.uid)
-            cut = half_made(observed, self.memory)
-            left = [it for it in observed.containers if it.id in cut or _discard_of(it).key in self._discards]
-            if removals := [self._discard(tasks, record) for record in left]:
-                if not self._retries.keys() >= set(removals):
+            if left := self._acting.discard(tasks, observed):
+                if not self._acting.tried_to_discard(left):
                     await self._wake.wait()  # for the first try of each
                     continue
                 observed = without(observed, left)
@@ -177,7 +162,7 @@ class PodWorker:
             decision = self._decide(observed)
             probing.follow(self.pod, observed=observed, memory=self.memory)
             for action in decision.actions:
-                self._start(tasks, action)
+                self._acting.start(tasks, action)
             wake_at = decision.wake_at
             removing = self.removing  # as decided: a removal that is asked for meanwhile is the next decision's
             if decision.finished and (removing or not released):
@@ -203,12 +188,12 @@ class PodWorker:
         was_stopping = self.memory.stopping is not None
         decision = decide(self.pod, observed, self.memory, self._now(), crash_backoff=self._services.crash_backoff)
         if decision.memory.stopping is not None and not was_stopping:
-            self._abandon()
+            self._acting.abandon()
         self.memory = decision.memory
         for event in decision.events:
             self._services.recorder.event(self.pod, event)
         self._publish(decision.status)
-        self._save()
+        self.save()
         self.looked.set()
         return decision
 
@@ -218,103 +203,9 @@ class PodWorker:
             async with asyncio.timeout(timeout):
                 await self._wake.wait()
 
-    # ---- acting ------------------------------------------------------------------
-    def _start(self, tasks: asyncio.TaskGroup, action: Action) -> None:
-        handle = Handle(hindered=self._hindered)
-        if isinstance(action, _ABANDONABLE):
-            self._handles[action.key] = handle
-        handle.bind(tasks.create_task(self._carry_out(action, handle), name=f"{self.pod.metadata.name} {action.key}"))
-
-    async def _carry_out(self, action: Action, handle: Handle) -> None:
-        note: Note | None = None
-        try:
-            note = await self._executor.carry_out(action, pod=self.pod, handle=handle)
-            self._retries.pop(action.key, None)
-        except Abandoned:
-            self._log.info("abandoned, the pod is being stopped", action=action.key)
-        except RuntimeUnavailableError:
-            await self._look_again()
-        except (ContainerRuntimeError, OSError) as error:
-            await asyncio.sleep(self._refused(action, error))
-        finally:
-            self._handles.pop(action.key, None)
-            memory = self.memory if note is None else note(self.memory)
-            self.memory = notes.action_finished(memory, action.key)
-            self.wake()
-
-    async def _look_again(self) -> None:
-        """A call's answer was lost: what became of it is only known when the runtime is back and was asked."""
-        while True:
-            await self._services.state.lost()
-            try:
-                await self._services.state.relist(self.uid)
-            except ContainerRuntimeError as error:
-                self._log.info("containerd does not answer yet", error=str(error))
-            else:
-                return
-
-    def _abandon(self) -> None:
-        for handle in self._handles.values():
-            handle.abandon()
-
-    def _discard(self, tasks: asyncio.TaskGroup, record: ObservedContainer) -> str:
-        """Have what a start that was cut short has left removed, so that the decision never sees it; the removal's key.
-
-        While the runtime refuses, it is hidden from the decision, and others go on without it.
-        """
-        action = _discard_of(record)
-
-        async def discard() -> None:
-            try:
-                if not await self._came_through(record):
-                    await self._carry_out(action, Handle())
-            finally:
-                del self._discards[action.key]
-                self.wake()
-
-        if action.key not in self._discards:
-            name = f"{self.pod.metadata.name} discard {record.name}"
-            self._discards[action.key] = tasks.create_task(discard(), name=name)
-        return action.key
-
-    async def _came_through(self, record: ObservedContainer) -> bool:
-        """Whether a start that nobody waits for any more was done all the same: then the container is as any other.
-
-        If not, it is written down that it never ran. So a daemon that dies while it is removed, which kills what has
-        come to run meanwhile, leaves nothing that the next one takes for the container's own end.
-        """
-        state, key = self._services.state, _discard_of(record).key
-        if record.id not in self.memory.half_made or key in self._retries:  # else a removal may be under way
-            with contextlib.suppress(ContainerRuntimeError):
-                await state.refresh(record.id)
-            now = {it.id: it.state for it in state.observed(self.uid).containers}
-            if now.get(record.id) is RecordState.RUNNING:
-                self._retries.pop(key, None)
-                self.memory = notes.came_through(self.memory, record.id)
-                return True
-        self.memory = notes.half_made(self.memory, record.id, observed=state.observed(self.uid))
-        self._save()
-        await self._services.store.settled()
-        return False
-
-    def _refused(self, action: Action, error: Exception) -> float:
-        """The runtime does not do it. Says so, once it has for a while; the seconds until the next try."""
-        before = self._retries.get(action.key, _RETRY_FIRST / 2)
-        delay = self._retries[action.key] = min(before * 2, _RETRY_MAX)
-        self._log.warning("the runtime refused; tried again later", action=action.key, error=str(error), seconds=delay)
-        if delay == _RETRY_MAX > before and (event := refusal_event(action, error, half_made=self.memory.half_made)):
-            self._services.recorder.event(self.pod, event)
-        if self.yields:
-            self._on_ended()
-        self.wake()
-        return delay
-
+    # ---- what comes in -----------------------------------------------------------
     def _probed(self, container_id: str, kind: ProbeKind, result: ProbeResult) -> None:
         self.memory = notes.probe_result(self.memory, container_id, kind=kind, result=result)
-        self.wake()
-
-    def _hindered(self, why: str) -> None:
-        self.memory = notes.sandbox_hindered(self.memory, why)
         self.wake()
 
     def _objects_changed(self, changed: frozenset[Ref]) -> None:
@@ -344,7 +235,8 @@ class PodWorker:
         )
         self._services.live.put(pod)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Have what changed since the last time written down, within moments."""
         memory = msgspec.structs.replace(self.memory, in_flight=frozenset())
         if self._saved != (self.pod, memory):
             self._saved = (self.pod, memory)
@@ -353,10 +245,6 @@ class PodWorker:
 
     def _now(self) -> float:
         return self._services.clock()
-
-
-def _discard_of(record: ObservedContainer) -> RemoveContainer:
-    return RemoveContainer(name=record.name, container_id=record.id, logs=False)
 
 
 def stamped(pod: Pod, *, accepted_at: float) -> Pod:
