@@ -75,7 +75,7 @@ class JobBench:
 
     # ---- one Job's end ------------------------------------------------------------
     async def completion(self, rounds: int) -> tuple[list[float], list[float]]:
-        """Seconds from main's exit to Complete with three sidecars, and of three stops back to back: (daemon, floor)."""
+        """Seconds from main's exit to Complete with three sidecars, and of three stops in a row: (daemon, floor)."""
         daemon: list[float] = []
         floor: list[float] = []
         async with aiohttp.ClientSession(self.node.url, timeout=aiohttp.ClientTimeout(120)) as http:
