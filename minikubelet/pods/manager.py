@@ -120,6 +120,8 @@ class PodManager:
         if uid not in self._owned_keys and (uid in self._workers or not self._reconciles):
             self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
             self._over.add(uid)
+            if self._live.get(uid) is None:
+                self._list(pod)  # until it is known whether something is left of it
 
     def unwant(self, uid: str) -> None:
         """End such a pod in order; then nothing of it stays."""

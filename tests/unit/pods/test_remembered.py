@@ -53,3 +53,13 @@ async def test_a_pod_whose_removal_was_under_way_is_still_shown_as_going(cause: 
     pod = await shown_after_a_restart(memory)
     assert pod.metadata.deletion_timestamp == deleted
     assert pod.metadata.deletion_grace_period_seconds == (30 if deleted else None)
+
+
+async def test_what_is_kept_for_its_owner_is_there_until_the_runtime_was_looked_at() -> None:
+    """Otherwise its owner would take it for gone."""
+    live = LivePods()
+    manager = PodManager(store=cast("Store", None), live=live, node_ip="")
+    manager.keep(POD)
+    assert live.get("u") is not None
+    manager.unwant("u")
+    assert live.get("u") is None
