@@ -160,7 +160,8 @@ async def test_a_finished_pod_stays_as_it_was(site: Site) -> None:
 
     async def succeeded() -> bool:
         found = [pod["status"] for pod in await site.pods()]
-        return [(it["phase"], it["conditions"][0]["status"]) for it in found] == [("Succeeded", "False")]
+        ready = [c["status"] for it in found for c in it.get("conditions", []) if c["type"] == "Ready"]
+        return [it["phase"] for it in found] == ["Succeeded"] and ready == ["False"]
 
     await site.until("the pod has succeeded", succeeded)
     before = await site.pods()

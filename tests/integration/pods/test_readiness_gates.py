@@ -18,7 +18,9 @@ async def test_lc_11_5_a_pod_with_a_readiness_gate_runs_and_is_not_ready() -> No
 
         async def all_containers_ready() -> bool:
             (pod,) = await site.pods()
-            return any(it["type"] == "ContainersReady" and it["status"] == "True" for it in pod["status"]["conditions"])
+            return any(
+                it["type"] == "ContainersReady" and it["status"] == "True" for it in pod["status"].get("conditions", [])
+            )
 
         await site.until("its containers are ready", all_containers_ready)
         (pod,) = await site.pods()
