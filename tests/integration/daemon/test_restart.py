@@ -160,8 +160,9 @@ async def test_a_finished_pod_stays_as_it_was(site: Site) -> None:
 
     async def succeeded() -> bool:
         found = [pod["status"] for pod in await site.pods()]
-        ready = [c["status"] for it in found for c in it.get("conditions", []) if c["type"] == "Ready"]
-        return [it["phase"] for it in found] == ["Succeeded"] and ready == ["False"]
+        conditions = [(it["type"], it["status"]) for status in found for it in status.get("conditions", [])]
+        over = [it["phase"] for it in found] == ["Succeeded"]
+        return over and ("PodReadyToStartContainers", "False") in conditions  # its sandbox, too, has come to its end
 
     await site.until("the pod has succeeded", succeeded)
     before = await site.pods()
