@@ -158,6 +158,7 @@ class Daemon:
                     config,
                     parts=self._reporting.parts(),
                     jobs=self._jobs.roster,
+                    pods=self._live,
                     routes=image_routes(self._imaging),
                     operations=self._operations(),
                 )

@@ -10,7 +10,20 @@ import importlib
 
 import click
 
-_COMMANDS = ("claims", "delete", "describe", "get", "images", "job", "run", "status", "validate", "version", "wait")
+_COMMANDS = (
+    "claims",
+    "delete",
+    "describe",
+    "get",
+    "images",
+    "job",
+    "logs",
+    "run",
+    "status",
+    "validate",
+    "version",
+    "wait",
+)
 
 
 class _Lazy(click.Group):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from minikubelet.cli.run import DEFAULT_CONFIG
+from minikubelet.cli.settings import settings
 from minikubelet.cli.tables import table
-from minikubelet.config_file import ConfigError, load
+from minikubelet.config_file import ConfigError
 from minikubelet.pods.volumes.claim import users_of
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
 from minikubelet.pods.volumes.removal import remove_tree
@@ -86,7 +86,7 @@ def _layout(root: Path | None) -> Layout:
     if root is not None:
         return Layout(root.absolute())
     try:
-        return Layout(load(DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None).root_dir)
+        return Layout(settings().root_dir)
     except ConfigError as error:
         raise click.ClickException(f"the configuration cannot be used, so say --root:\n{error}") from error
 

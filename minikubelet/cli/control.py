@@ -14,12 +14,11 @@ from urllib.parse import quote, urlencode
 import click
 import msgspec
 
-from minikubelet.cli.run import DEFAULT_CONFIG
+from minikubelet.cli.errors import RefusedError, UnreachedError
+from minikubelet.cli.settings import SOCKET, control_socket, settings
 from minikubelet.cli.unix_http import UnixConnection, unreached
-from minikubelet.config_file import ConfigError, load
+from minikubelet.config_file import ConfigError
 
-#: The socket's name in the daemon's rootDir.
-_SOCKET = "minikubelet.sock"
 #: Seconds to connect and send. What the daemon does may take as long as it takes.
 _TIMEOUT = 10.0
 
@@ -29,7 +28,7 @@ socket_option = click.option(
     envvar="MINIKUBELET_SOCKET",
     type=click.Path(path_type=Path),
     help="The daemon's control socket (also: the environment variable MINIKUBELET_SOCKET). "
-    f"Default: {_SOCKET} in rootDir of its configuration.",
+    f"Default: {SOCKET} in rootDir of its configuration.",
 )
 
 
@@ -48,14 +47,6 @@ class _Line(msgspec.Struct):
     reason: str = ""
     message: str = ""
     object: str = ""
-
-
-class RefusedError(click.ClickException):
-    """The daemon says no; `reason` is Kubernetes'."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(f"{reason}: {message}" if reason else message)
-        self.reason, self.text = reason, message
 
 
 def path_of(*parts: str, **query: object) -> str:
@@ -82,7 +73,7 @@ def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[by
                 connection.sock.settimeout(None)
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
-            raise click.ClickException(unreached(where, error)) from error
+            raise UnreachedError(unreached(where, error, named_by="--socket, MINIKUBELET_SOCKET")) from error
         with answer:
             yield from _steps(answer, where)
     finally:
@@ -104,7 +95,7 @@ def told(steps: Iterator[Step], *, fine: str | None = None) -> bool:
         tell(steps)
     except RefusedError as refused:
         if refused.reason != fine:
-            click.echo(f"Error from server ({refused.reason}): {refused.text}", err=True)
+            refused.show()
             return False
     return True
 
@@ -132,6 +123,6 @@ def _steps(answer: http.client.HTTPResponse, where: Path) -> Iterator[Step]:
 
 def _default() -> Path:
     try:
-        return load(DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None).root_dir / _SOCKET
+        return control_socket(settings())
     except ConfigError as error:
         raise click.ClickException(f"the configuration cannot be used, so say --socket:\n{error}") from error

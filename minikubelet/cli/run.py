@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from minikubelet import logs
+from minikubelet.cli.settings import DEFAULT_CONFIG
 from minikubelet.config_file import ConfigError, load
-
-DEFAULT_CONFIG = Path("/etc/minikubelet/config.yaml")
 
 
 class _UnusableConfig(click.ClickException):

@@ -27,13 +27,13 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = connecting
 
 
-def unreached(where: Path, error: Exception) -> str:
-    """Why nothing answers on the daemon's socket, and what to do about it."""
+def unreached(where: Path, error: Exception, *, named_by: str) -> str:
+    """Why nothing answers on the daemon's socket, and what to do about it. `named_by`: what names another one."""
     match error:
         case FileNotFoundError() | NotADirectoryError():
             return (
                 f"there is no socket {where}. Is minikubelet running (systemctl status minikubelet)? "
-                "If its rootDir is another folder, name the socket in it (--socket, MINIKUBELET_SOCKET)"
+                f"If its rootDir is another folder, name the socket in it ({named_by})"
             )
         case PermissionError():
             return f"{where} may not be used by this user: run this as root"

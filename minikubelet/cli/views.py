@@ -16,6 +16,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, rename=kubernetes_name):
 class Meta(View, frozen=True, kw_only=True):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
+    annotations: dict[str, str] = {}
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 

@@ -16,6 +16,7 @@ PACKED, UNFINISHED = ".gz", ".tmp"
 
 _STAMP = "%Y%m%d-%H%M%S"
 _SUFFIX = re.compile(r"\.\d{8}-\d{6}(\.gz)?(\.tmp)?")
+_LOG = re.compile(r"(\d{1,9})\.log(\.\d{8}-\d{6}(\.gz)?)?")
 
 
 class Tidying(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,12 @@ def put_aside(log: str, names: Iterable[str]) -> list[str]:
     """
     found = _suffixes(log, names)
     return [log + it for it in sorted(found) if not it.endswith(UNFINISHED) and it + PACKED not in found]
+
+
+def attempts(names: Iterable[str]) -> list[int]:
+    """The restart counts of which there is a log, smallest first, in a container's folder with these names."""
+    found = (_LOG.fullmatch(name) for name in names)
+    return sorted({int(it[1]) for it in found if it is not None})
 
 
 def tidying(log: str, names: Iterable[str], *, max_files: int) -> Tidying:

@@ -10,6 +10,8 @@ import os
 import stat
 from typing import BinaryIO
 
+from minikubelet.runtime.log_lines import parsed
+
 #: Bytes of the termination file, and lines and bytes of the log, that are taken; always the last ones.
 _MAX_FILE = 4096
 _MAX_LINES, _MAX_LOG = 80, 2048
@@ -37,16 +39,13 @@ def read_log(path: str) -> str:
     lines: list[bytes] = []
     open_line = False
     for entry in raw:
-        _, _, rest = entry.partition(b" ")
-        stream, _, rest = rest.partition(b" ")
-        tag, _, text = rest.partition(b" ")
-        if stream not in (b"stdout", b"stderr") or tag[:1] not in (b"F", b"P"):
+        if (line := parsed(entry)) is None:
             continue
         if open_line:
-            lines[-1] += text
+            lines[-1] += line.text
         else:
-            lines.append(text)
-        open_line = tag[:1] == b"P"
+            lines.append(line.text)
+        open_line = not line.whole
     text = b"".join(line + b"\n" for line in lines[-_MAX_LINES:])
     return text[-_MAX_LOG:].decode(errors="replace")
 
@@ -58,15 +57,18 @@ def joined(runtime_message: str, text: str) -> str:
 
 def _tail(path: str, size: int) -> tuple[bytes, bool]:
     """The last bytes of a file, and whether that is all of it."""
-    with _open(path) as file:
+    with open_regular(path) as file:
         end = file.seek(0, 2)
         file.seek(max(0, end - size))
         return file.read(size), end <= size
 
 
-def _open(path: str) -> BinaryIO:
-    """Looked at before it is opened: to open a pipe is to wait for ever, and to open a device may do anything."""
-    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+def open_regular(path: str, *, folder: int | None = None) -> BinaryIO:
+    """Open a regular file that is no link, in the directory with this descriptor if one is given. Raises OSError.
+
+    It is looked at before it is opened: to open a pipe is to wait for ever, and to open a device may do anything.
+    """
+    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
             raise OSError("it is not a regular file")

@@ -6,22 +6,16 @@ when the seconds are over at the latest: so a client can wait without asking aga
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Iterable
 
 import msgspec
 from aiohttp import web
 
 from minikubelet.api.batch import CronJob, Job
+from minikubelet.server.waiting import Subscribe, seconds_of, until
 
 _encode = msgspec.json.encode
-#: Seconds that one request may wait.
-_LONGEST_WAIT = 60.0
 _ENDED = frozenset({"Complete", "Failed"})
-
-#: Calls back at each change of a Job; returns what ends that.
-Subscribe = Callable[[Callable[[], None]], Callable[[], None]]
 
 
 def batch_routes(
@@ -42,7 +36,7 @@ def batch_routes(
 
         condition = request.query.get("for", "")
         if condition:
-            await _until(lambda: _settled(now(), condition), subscribe, seconds=_seconds(request))
+            await until(lambda: _settled(now(), condition), subscribe, seconds=seconds_of(request))
         job = now()
         if job is None:
             raise web.HTTPNotFound
@@ -66,23 +60,3 @@ def _settled(job: Job | None, condition: str) -> bool:
         return job is None
     true = {each.type for each in job.status.conditions if each.status == "True"}
     return condition in true or bool(true & _ENDED)
-
-
-async def _until(settled: Callable[[], bool], subscribe: Subscribe, *, seconds: float) -> None:
-    changed = asyncio.Event()
-    unsubscribe = subscribe(changed.set)
-    try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while not settled():
-                    changed.clear()
-                    await changed.wait()
-    finally:
-        unsubscribe()
-
-
-def _seconds(request: web.Request) -> float:
-    try:
-        return min(max(float(request.query.get("seconds", "0")), 0.0), _LONGEST_WAIT)
-    except ValueError:
-        raise web.HTTPBadRequest(text="seconds must be a number") from None

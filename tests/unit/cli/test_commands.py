@@ -189,7 +189,9 @@ def test_a_daemon_that_does_not_answer_is_said_plainly(arguments: tuple[str, ...
 
 def test_an_error_of_the_server_is_shown_with_its_message(server: str, answers: dict[str, bytes]) -> None:
     del answers["/pods"]
-    assert run("get", "pods", server=server).stderr == f"Error: {server}/pods: there is nothing here\n"
+    assert run("get", "pods", server=server).stderr == (
+        f"Error from server (NotFound): {server}/pods: there is nothing here\n"
+    )
 
 
 def test_an_answer_of_something_else_is_told(server: str, answers: dict[str, bytes]) -> None:

@@ -206,6 +206,6 @@ def test_a_path_may_be_longer_than_an_address(tmp_path: Path) -> None:
 def test_the_default_is_in_the_configured_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"apiVersion: minikubelet.config/v1\nkind: MinikubeletConfiguration\nrootDir: {tmp_path}/state\n")
-    monkeypatch.setattr("minikubelet.cli.control.DEFAULT_CONFIG", config)
+    monkeypatch.setattr("minikubelet.cli.settings.DEFAULT_CONFIG", config)
     with pytest.raises(Exception, match=f"there is no socket {tmp_path}/state/minikubelet.sock"):
         list(act(None, "POST", "/x"))
