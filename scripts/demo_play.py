@@ -1,7 +1,7 @@
 """The play that scripts/demo shows: sidecars that gate, crash and end in order; a one-off that completes beside one.
 
 Runs on a node of its own (tests/support/node.py). What happened is told from two sides: by the daemon's events, and by
-what the containers themselves wrote to their logs, at the time they wrote it.
+what the containers themselves wrote to their logs, at the time they wrote it. The arguments: what scripts/demo keeps.
 """
 
 from __future__ import annotations
@@ -275,6 +275,8 @@ def main() -> int:
             "Left behind: "
             + ("; ".join(left) if left else "nothing (no container, mount, bridge, cgroup, process or file)")
         )
+        if sys.argv[1:]:
+            print(f"Kept for next time: {', '.join(sys.argv[1:])}")
     return status or int(bool(left))
 
 

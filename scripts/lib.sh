@@ -12,9 +12,19 @@ fail() {
     exit 1
 }
 
-need_root() {
-    [ "$(id -u)" = 0 ] || fail "must be run as root: it talks to containerd, mounts and makes network namespaces"
+# need_root WHY
+need_root() { [ "$(id -u)" = 0 ] || fail "must be run as root: $1"; }
+MAKES_PODS="it talks to containerd, mounts and makes network namespaces"
+
+# help_if_asked ARGUMENT...: with --help anywhere among them, prints the head of the script, and that is all that happens.
+help_if_asked() {
+    local argument
+    for argument in "$@"; do
+        case $argument in -h | --help) sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$0"; exit ;; esac
+    done
 }
+
+unknown_option() { fail "unknown option '$1' (see scripts/$SELF --help)"; }
 
 # quietly WHAT COMMAND...: says WHAT and runs COMMAND with its output kept in a log, which is shown only when it fails.
 quietly() {

@@ -139,6 +139,7 @@ def _prepare(machine: Host, wheels: Path) -> None:
     shutil.copytree(wheels, machine.root / "wheels")
     for folder in ("scripts", "systemd", "configs"):
         shutil.copytree(ROOT / folder, machine.root / CHECKOUT[1:] / folder)
+    shutil.copytree(ROOT / "tests/support", machine.root / CHECKOUT[1:] / "tests/support")  # of use to sample-image
     # A guest may lack CAP_SYS_RESOURCE, which hosts have: no container shall ask for a lower score than containerd's.
     (machine.root / "etc/containerd/config.toml").write_text("""version = 2
 [plugins."io.containerd.grpc.v1.cri"]

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
 def play(*, interrupt_after: str | None = None, sig: int = signal.SIGINT) -> tuple[int, str]:
     """Run the play; exit status and output. `interrupt_after`: the signal is sent once a line has this text."""
-    command = [sys.executable, "-u", "-m", "scripts.demo_play"]
+    command = [sys.executable, "-u", "-m", "scripts.demo_play", "a venv", "an image"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         lines = []
@@ -42,6 +42,7 @@ def test_the_whole_play_shows_gates_restart_completion_and_the_reverse_order() -
     status, output = play()
     assert status == 0, output
     assert "Left behind: nothing" in output
+    assert output.endswith("Kept for next time: a venv, an image\n")
     assert not traces(output)
     for part in ("0/3     Init:0/2", "web is still the same container", "report is Succeeded"):
         assert part in output, output

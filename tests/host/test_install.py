@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from tests.host.conftest import CHECKOUT, ROOT, Host, install
-from tests.host.test_systemd import ids_and_starts, story
+from tests.host.conftest import CHECKOUT, ROOT, Host, Json, install
+from tests.host.test_systemd import container, ids_and_starts, story
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -15,6 +17,13 @@ TRACES = """/opt/minikubelet /etc/minikubelet /var/lib/minikubelet /usr/local/bi
  /etc/cni/net.d/10-minikubelet.conflist /var/lib/cni/networks/minikubelet /sys/class/net/minikubelet0""".replace(
     "\n", ""
 )
+
+
+def once(name: str) -> Json:
+    """Ends at once, and stays."""
+    volumes = [{"name": "journal", "emptyDir": {}}]
+    spec = {"restartPolicy": "Never", "containers": [container("main", "exit 0")], "volumes": volumes}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def test_installing_again_is_an_upgrade_that_touches_neither_pods_nor_what_is_yours(bare: Host) -> None:
@@ -54,6 +63,65 @@ def test_uninstalling_leaves_pods_running_and_says_what_it_left_and_purging_leav
     assert bare.shell("grep -E 'minikubelet|kubelet/pods|netns' /proc/mounts", check=False) == ""
     events = (bare.root / "journal/pod/events").read_text().splitlines()
     assert events[-2:] == ["main term", "side term"], "purging ends pods in their order"
+
+
+def test_purging_when_the_program_is_gone_waits_for_the_pods_to_be_gone_too(bare: Host) -> None:
+    install(bare)
+    bare.drop(once("done"))
+    bare.drop(story("pod"))
+    bare.until_running("pod")
+    bare.until("done is done", lambda: (bare.pod("done") or {})["status"]["phase"] == "Succeeded")
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall 2>&1")
+    assert "nobody to look after them: 1." in told, "a pod that has ended does not run"
+    processes = bare.processes()
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall --purge 2>&1; echo $?", check=False)
+    assert "these pods still run: default/pod. The program that ends them in their order is gone" in told
+    assert "Do this: scripts/install, then scripts/uninstall --purge" in told
+    assert told.endswith("\n1")
+    assert bare.processes() == processes
+    assert bare.shell("ls /etc/minikubelet/manifests") == "done.yaml\npod.yaml"
+    bare.reboot()
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall --purge 2>&1")
+    assert "2 manifests" in told
+    assert bare.run("ctr", "-n", "k8s.io", "containers", "ls", "-q") == ""
+    assert bare.shell(f"ls -d {TRACES} 2>/dev/null", check=False) == ""
+    assert bare.shell("ls /tmp/minikubelet-* 2>/dev/null", check=False) == ""
+
+
+@pytest.mark.parametrize("script", ["install", "uninstall", "demo", "test", "sample-image"])
+def test_a_script_looks_at_all_its_arguments_before_it_does_anything(script: str) -> None:
+    fine = {"uninstall": "--purge", "install": "--no-start", "test": "checks", "sample-image": "busybox"}
+    arguments = [*([fine[script]] if script in fine else []), "--bogus"]
+    done = told(script, *arguments)
+    assert done.returncode == 1
+    assert "'--bogus'" in done.stderr
+    done = told(script, *arguments, "--help")
+    assert done.returncode == 0
+    assert f"scripts/{script}" in done.stdout
+
+
+def told(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(ROOT / "scripts" / script), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_host_without_registry_gets_the_samples_images_and_the_sandbox_image_from_debians_busybox(bare: Host) -> None:
+    told = install(bare, "--no-start")
+    assert "nothing runs yet" in told
+    assert bare.shell("stat -c %a /etc/minikubelet/manifests /etc/minikubelet/images") == "700\n755"
+    bare.shell("systemctl start minikubelet; ctr -n k8s.io images rm $(ctr -n k8s.io images ls -q) >/dev/null")
+    told = bare.shell(f"{CHECKOUT}/scripts/sample-image busybox pause 2>&1")
+    assert "docker.io/library/busybox:1.36: /etc/minikubelet/images/busybox.tar" in told
+    bare.run("cp", f"{CHECKOUT}/configs/samples/proxy-gate.yaml", "/etc/minikubelet/manifests/")
+    bare.until_running("proxy-gate")
+    told = install(bare, "--no-start")
+    assert "still the one from before" in told
+    assert "will fetch the image" not in told
+    bare.shell("chmod 750 /etc/minikubelet/manifests")
+    told = install(bare, "--no-start")
+    assert bare.shell("stat -c %a /etc/minikubelet/manifests") == "750", "a folder that is there keeps its rights"
+    told = bare.shell(f"{CHECKOUT}/scripts/uninstall --purge 2>&1")
+    assert "not ended yet: default/proxy-gate" in told
+    assert "Removing 0 claims with their data, 2 image archives, 1 manifest," in told
 
 
 def test_a_containerd_with_cri_switched_off_is_told_of_and_not_edited(bare: Host) -> None:

@@ -2,8 +2,8 @@
 
 apt finds out what a package needs, downloads and verifies it; what is in the packages becomes a layer on top of
 busybox, which brings the shell and the small tools. Layers are kept in build/, so only the first run needs the network.
-Nothing is installed. Tests use `image_of`; `scripts/sample-image NAME` (this module as a program) writes archives for
-people.
+Nothing is installed. Tests use `image_of`, and so does `scripts/sample-image`, which writes archives for people: with
+the system's Python, so standard library only.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import io
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.images import Image, write_archive
+from tests.support.images import Image
 
 _ROOT = Path(__file__).parents[2]
 _CACHE = _ROOT / "build/software"
@@ -183,22 +182,3 @@ def _members(package: Path) -> Iterator[tuple[tarfile.TarInfo, io.BufferedIOBase
 def _below_usr(name: str) -> str:
     top = name.partition("/")[0]
     return f"usr/{name}" if top in _LINKS and name != top else name
-
-
-def main() -> None:
-    names = sys.argv[1:]
-    unknown = [name for name in names if name not in SOFTWARE]
-    if not names or unknown:
-        raise SystemExit(f"usage: sample-image NAME...; known are: {', '.join(SOFTWARE)}")
-    for name in names:
-        try:
-            image = image_of(name)
-        except PackagesUnavailableError as error:
-            raise SystemExit(f"{name}: {error}") from error
-        archive = write_archive(_ROOT / "build" / f"{name}.tar", (image,))
-        print(f"{' '.join(image.names)}: {archive}")  # noqa: T201 - for a person
-    print("Give them to the node: copy them to /etc/minikubelet/images, or `ctr -n k8s.io images import FILE`.")  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,15 @@ from minikubelet.api.decode import decode_file
 from minikubelet.api.objects import refs_of
 from minikubelet.api.pod import Pod, is_sidecar
 from minikubelet.sources.desired import object_key
+from tests.support.images import BUSYBOX_NAME
 from tests.support.software import SOFTWARE
 
 SAMPLES = sorted((Path(__file__).parents[2] / "configs/samples").glob("*.yaml"))
 #: What can be had on a host without registry: scripts/sample-image makes these.
-IMAGES = {name.removeprefix("docker.io/").removeprefix("library/") for it in SOFTWARE.values() for name in it.names}
+IMAGES = {
+    name.removeprefix("docker.io/").removeprefix("library/")
+    for name in (BUSYBOX_NAME, *(name for it in SOFTWARE.values() for name in it.names))
+}
 #: Samples that tell of something else than a sidecar.
 WITHOUT_SIDECAR = {"redis-with-claim"}
 
@@ -44,4 +49,11 @@ def test_a_sample_is_accepted_bears_its_files_name_and_can_run_anywhere(sample: 
     pod = pod_of(sample)
     assert pod.metadata.name == sample.stem
     assert any(is_sidecar(entry) for entry in pod.spec.init_containers) or sample.stem in WITHOUT_SIDECAR
-    assert {c.image for c in (*pod.spec.init_containers, *pod.spec.containers)} <= {"busybox:1.36", *IMAGES}
+    assert {c.image for c in (*pod.spec.init_containers, *pod.spec.containers)} <= IMAGES
+
+
+def test_the_command_that_makes_images_knows_all_that_can_be_made() -> None:
+    script = (Path(__file__).parents[2] / "scripts/sample-image").read_text()
+    (known,) = re.findall(r"(?m)^KNOWN=\((.*)\)$", script)
+    assert known.split() == ["busybox", "pause", *SOFTWARE]
+    assert f"NAME...      {known}" in script, "its help, too"
