@@ -27,6 +27,7 @@ from minikubelet.pods.gotext import duration
 from minikubelet.runtime.archive import ArchiveError
 from minikubelet.runtime.errors import ContainerRuntimeError
 from minikubelet.server.control import Step, operation
+from minikubelet.sizes import human
 
 Steps = AsyncGenerator[Step, None]
 
@@ -105,14 +106,6 @@ def image_operations(imaging: Imaging) -> tuple[web.RouteDef, ...]:
         operation("POST", "/images/import", import_),
         operation("POST", "/images/prune", prune),
     )
-
-
-def human(count: int) -> str:
-    """Bytes, for people."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= factor:
-            return f"{count / factor:.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _given(request: web.Request, key: str) -> str:

@@ -38,7 +38,10 @@ from minikubelet.api.validation.pods import pod_warnings, validate_pod
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a manifest. `document` counts from 1; `path` is empty for the text itself."""
+    """One thing that is wrong with a manifest.
+
+    `document` counts from 1; `line`, too, but 0 stands for the whole file; `path` is empty for the text itself.
+    """
 
     file: str
     line: int
@@ -47,7 +50,8 @@ class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: " + (f"{self.path}: " if self.path else "") + self.message
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: " + (f"{self.path}: " if self.path else "") + self.message
 
 
 class ManifestNote(msgspec.Struct, frozen=True, kw_only=True):

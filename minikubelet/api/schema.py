@@ -154,6 +154,8 @@ class _StructReader:
                 findings.problems.append(Finding(node.lines[key], own_path, f"Forbidden: {field.mark.reason}"))
                 continue
             if not field.mark.keep:
+                if isinstance(child, Mapping) and not child.items:
+                    continue  # as `kubectl create --dry-run` prints `status: {}`
                 findings.notes.append(Finding(node.lines[key], own_path, field.mark.reason))
                 continue
             value = field.reader(child, own_path, findings)

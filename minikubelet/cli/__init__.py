@@ -38,5 +38,6 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="minikubelet", message="%(prog)s %(version)s", prog_name="minikubelet")
 def main() -> None:
     """A kubelet for one host without a cluster: pods from a folder, on containerd."""

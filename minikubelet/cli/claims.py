@@ -19,13 +19,14 @@ from minikubelet.pods.volumes.claim import users_of
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
 from minikubelet.pods.volumes.removal import remove_tree
 from minikubelet.pods.volumes.usage import used_bytes
+from minikubelet.sizes import human
 
 _root_option = click.option(
     "--root", type=click.Path(path_type=Path), help="The daemon's state folder. Default: rootDir of its configuration."
 )
 
 
-@click.group(name="claims")
+@click.group(name="claims", short_help="List and delete what persistent volume claims have left.")
 def command() -> None:
     """The directories of persistent volume claims: list them, delete one."""
 
@@ -39,7 +40,7 @@ def list_claims(root: Path | None) -> None:
     for namespace in _directories(layout.claims):
         for claim in _directories(namespace):
             users = ",".join(users_of(layout, namespace.name, claim.name)) or "<none>"
-            rows.append((namespace.name, claim.name, _size(used_bytes(claim)), users, str(claim)))
+            rows.append((namespace.name, claim.name, human(used_bytes(claim)), users, str(claim)))
     if rows:
         click.echo(table(("NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"), rows))
     else:
@@ -101,10 +102,3 @@ def _directories(folder: Path) -> list[Path]:
     with found as entries:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return [folder / name for name in sorted(names) if not name.startswith(".")]
-
-
-def _size(count: int) -> str:
-    for unit, factor in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
-        if count >= factor:
-            return f"{count / factor:.0f}{unit}"
-    return str(count)

@@ -28,7 +28,7 @@ _UNIX = "unix://"
 _NAMED_BY = "--server, MINIKUBELET_SERVER"
 
 
-def _default() -> str:
+def default_server() -> str:
     try:
         return server_url(settings())
     except ConfigError:  # the daemon does not run with it; if one runs, it began before
@@ -38,7 +38,7 @@ def _default() -> str:
 server_option = click.option(
     "--server",
     envvar="MINIKUBELET_SERVER",
-    default=_default,
+    default=default_server,
     show_default="from its configuration",
     metavar="URL",
     help="Where the daemon answers, also unix:///PATH of its control socket (or the environment variable "
@@ -90,7 +90,7 @@ def _fetch_unix(socket: Path, path: str) -> bytes:
 
 
 def _is_default(socket: Path) -> bool:
-    return _default() == f"{_UNIX}{socket}"
+    return default_server() == f"{_UNIX}{socket}"
 
 
 def _refusal(url: str, body: bytes, code: int, reason: str) -> RefusedError:

@@ -14,6 +14,7 @@ from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.columns import aligned
 from minikubelet.cli.describe_batch import cronjob_lines, job_lines
 from minikubelet.cli.describe_pod import pod_lines
+from minikubelet.cli.errors import not_found
 from minikubelet.cli.names import Kind, named, split_names
 
 
@@ -34,7 +35,7 @@ class _Items(msgspec.Struct):
     items: list[Any] | None = None
 
 
-@click.command(name="describe")
+@click.command(name="describe", short_help="Show all there is to say of pods, jobs or cronjobs.")
 @click.argument("what", metavar="KIND NAME... | KIND/NAME...", nargs=-1, required=True)
 @click.option("-n", "--namespace", default="default", show_default=True, help="The namespace to look in.")
 @server_option
@@ -54,7 +55,7 @@ def command(what: tuple[str, ...], *, namespace: str, server: str) -> None:
         found = [each for each in items if _meta(each) == (namespace, name)]
         if not found:
             missing = True
-            click.echo(f'Error from server (NotFound): {it.kind.resource} "{name}" not found', err=True)
+            not_found(it.kind.resource, name).show()
         texts += ["\n".join([*aligned(it.lines(each)), *_events(events, each, it.kind, now=now)]) for each in found]
     if texts:
         click.echo("\n\n\n".join(texts))

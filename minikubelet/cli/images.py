@@ -14,6 +14,7 @@ from minikubelet.api.base import kubernetes_name
 from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.control import act, path_of, socket_option, tell
 from minikubelet.cli.tables import table
+from minikubelet.sizes import human
 
 _SHORT_ID = 12
 
@@ -30,12 +31,12 @@ class _Images(msgspec.Struct, frozen=True):
     items: tuple[Image, ...]
 
 
-@click.group(name="images")
+@click.group(name="images", short_help="List, pull, import and prune images.")
 def command() -> None:
     """The images on this host: list, pull, import from archives, prune."""
 
 
-@command.command(name="list")
+@command.command(name="list", short_help="Every image in containerd, and what keeps it.")
 @server_option
 def list_images(server: str) -> None:
     """Every image in containerd, whether a container uses it, and what else keeps it.
@@ -49,7 +50,7 @@ def list_images(server: str) -> None:
 
 def lines(images: tuple[Image, ...]) -> str:
     rows = [
-        (name, it.id.removeprefix("sha256:")[:_SHORT_ID], _size(it.size), "yes" if it.in_use else "no", it.protected)
+        (name, it.id.removeprefix("sha256:")[:_SHORT_ID], human(it.size), "yes" if it.in_use else "no", it.protected)
         for it in images
         for name in _shown(it)
     ]
@@ -70,7 +71,7 @@ def pull(names: tuple[str, ...], socket_path: Path | None) -> None:
         tell(act(socket_path, "POST", path_of("images", "pull", image=name)))
 
 
-@command.command(name="import")
+@command.command(name="import", short_help="Import image archives once.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @socket_option
 def import_(files: tuple[Path, ...], socket_path: Path | None) -> None:
@@ -82,16 +83,9 @@ def import_(files: tuple[Path, ...], socket_path: Path | None) -> None:
         tell(act(socket_path, "POST", path_of("images", "import", path=file.absolute())))
 
 
-@command.command(name="prune")
+@command.command(name="prune", short_help="Remove the images that nothing needs, now.")
 @click.option("--all", "everything", is_flag=True, help="Also images that were not brought by minikubelet.")
 @socket_option
 def prune(socket_path: Path | None, *, everything: bool) -> None:
     """Remove the images that no container, no manifest and no archive needs, now."""
     tell(act(socket_path, "POST", path_of("images", "prune", all="true" if everything else None)))
-
-
-def _size(count: int) -> str:
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= factor:
-            return f"{count / factor:.1f}{unit}"
-    return f"{count}B"

@@ -17,7 +17,7 @@ def command() -> None:
     """Run, suspend, resume and restart Jobs."""
 
 
-@command.command(name="run")
+@command.command(name="run", short_help="Run a CronJob's Job now.")
 @click.option("--from", "source", required=True, metavar="cronjob/NAME", help="The CronJob whose Job is to run.")
 @click.argument("name", metavar="[JOBNAME]", required=False)
 @click.option("-o", "--output", type=click.Choice(["name"]), help="Print the Job's name only, as job.batch/NAME.")
@@ -36,7 +36,7 @@ def run(source: str, name: str | None, *, output: str | None, namespace: str, so
         click.echo(step.object if output == "name" else step.message)
 
 
-@command.command(name="suspend")
+@command.command(name="suspend", short_help="End a Job's pods in order and start no more.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @namespace_option
 @socket_option
@@ -48,7 +48,7 @@ def suspend(names: tuple[str, ...], *, namespace: str, socket_path: Path | None)
     _each(names, "suspend", namespace=namespace, socket_path=socket_path)
 
 
-@command.command(name="resume")
+@command.command(name="resume", short_help="Let a suspended Job go on.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @namespace_option
 @socket_option
@@ -57,7 +57,7 @@ def resume(names: tuple[str, ...], *, namespace: str, socket_path: Path | None) 
     _each(names, "resume", namespace=namespace, socket_path=socket_path)
 
 
-@command.command(name="restart")
+@command.command(name="restart", short_help="Run a Job again from the beginning.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--wait/--no-wait", default=True, help="Return when the new run has begun (the default), or at once.")
 @namespace_option

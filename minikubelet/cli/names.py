@@ -32,6 +32,7 @@ def split_names(words: tuple[str, ...], kinds: Iterable[Kind]) -> list[tuple[Kin
     first, *rest = words
     if "/" not in first:
         if not rest:
+            _kind(first, allowed, alone=True)
             raise click.UsageError(f"say which: {first} NAME")
         if wrong := next((name for name in rest if "/" in name), None):
             raise click.UsageError(f"{wrong!r}: a kind was named before; write {first} NAME..., or KIND/NAME each")
@@ -45,9 +46,13 @@ def split_names(words: tuple[str, ...], kinds: Iterable[Kind]) -> list[tuple[Kin
     return found
 
 
-def _kind(word: str, allowed: tuple[Kind, ...]) -> Kind:
+def _kind(word: str, allowed: tuple[Kind, ...], *, alone: bool = False) -> Kind:
+    """`alone`: nothing follows it, so it may be meant to be a name."""
     found = next((kind for kind in allowed if word.lower() in kind.aliases), None)
     if found is None:
-        known = ", ".join(kind.kind.lower() for kind in allowed)
-        raise click.UsageError(f"{word!r} cannot be named here; there are: {known}")
+        known = [kind.kind.lower() for kind in allowed]
+        advice = (
+            f"write {' or '.join(f'{kind} {word}' for kind in known)}" if alone else f"there are: {', '.join(known)}"
+        )
+        raise click.UsageError(f"{word!r} is no kind; {advice}")
     return found

@@ -26,13 +26,15 @@ def command(files: tuple[str, ...], *, no_sidecars: bool) -> None:
     decoded: dict[str, DecodedFile] = {}
     for name, path in _files(files):
         try:
+            if isinstance(path, OSError):
+                raise path
             data = sys.stdin.buffer.read() if path is None else path.read_bytes()
         except OSError as failure:
             click.echo(f"{name}: cannot be read: {failure.strerror}", err=True)
             failed = True
             continue
         decoded[name] = decode_file(name, data, node_name=Config().node, sidecar_containers=not no_sidecars)
-    found = desired.desired(desired.after(desired.initial(()), decoded), folder_errors={})
+    found = desired.desired(desired.after(desired.initial(()), decoded, in_force=False), folder_errors={})
     for name, file in decoded.items():
         for note in file.notes:
             click.echo(f"{note} (remark)", err=True)
@@ -45,15 +47,28 @@ def command(files: tuple[str, ...], *, no_sidecars: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _files(arguments: tuple[str, ...]) -> Iterator[tuple[str, Path | None]]:
-    """Each file with the name to show; None is standard input."""
+def _files(arguments: tuple[str, ...]) -> Iterator[tuple[str, Path | OSError | None]]:
+    """Each file with the name to show; None is standard input, an error a folder that cannot be read."""
     for argument in arguments:
         path = Path(argument)
         if argument == "-":
             yield "-", None
-        elif path.is_dir():
-            yield from (
-                (str(each), each) for each in sorted(path.iterdir()) if is_manifest(each.name) and not each.is_dir()
-            )
-        else:
+        elif not _is_folder(path):
             yield argument, path
+        else:
+            try:
+                found = [it for it in sorted(path.iterdir()) if is_manifest(it.name) and not _is_folder(it)]
+            except OSError as error:
+                yield argument, error
+                continue
+            if not found:
+                click.echo(f"{argument}: there is nothing to check: no file in it ends with .yaml, .yml or .json")
+            yield from ((str(it), it) for it in found)
+
+
+def _is_folder(path: Path) -> bool:
+    """False also of what cannot be looked at: to read it will say why."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

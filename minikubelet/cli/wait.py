@@ -10,10 +10,13 @@ import click
 from minikubelet.api import durations
 from minikubelet.cli.batch_views import Job
 from minikubelet.cli.client import decoded, fetch, server_option
+from minikubelet.cli.errors import RefusedError, not_found
+from minikubelet.cli.names import named
 
 #: Seconds that one request waits; the client's own patience is longer.
 _ONE_REQUEST = 5.0
-_JOBS = ("job", "jobs", "job.batch", "jobs.batch")
+#: What a Job can have.
+_CONDITIONS = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 
 
 @click.command(name="wait")
@@ -29,11 +32,14 @@ def command(what: str, *, wanted: str, timeout: str, namespace: str, server: str
     ended so that it can never have it (it has failed, say, while Complete was waited for).
     """
     kind, _, name = what.partition("/")
-    if kind not in _JOBS or not name:
+    if kind.lower() not in named("job").aliases or not name:
         raise click.UsageError(f"{what!r}: what can be waited for is a Job, written job/NAME")
-    key, _, condition = wanted.partition("=")
-    if key != "condition" or not condition:
+    key, _, asked = wanted.partition("=")
+    if key != "condition" or not asked:
         raise click.UsageError(f"--for {wanted!r}: write condition=TYPE, such as condition=Complete")
+    condition = next((known for known in _CONDITIONS if known.lower() == asked.lower()), None)
+    if condition is None:
+        raise click.UsageError(f"--for: {asked!r} is no condition of a Job; there are: {', '.join(_CONDITIONS)}")
     try:
         deadline = time.monotonic() + durations.parse(timeout)
     except durations.DurationError as error:
@@ -42,7 +48,10 @@ def command(what: str, *, wanted: str, timeout: str, namespace: str, server: str
         left = max(0.0, deadline - time.monotonic())
         query = urlencode({"for": condition, "seconds": min(left, _ONE_REQUEST)})
         path = f"/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}?{query}"
-        job = decoded(fetch(server, path), Job, server=server)
+        try:
+            job = decoded(fetch(server, path), Job, server=server)
+        except RefusedError as refused:
+            raise (not_found("jobs.batch", name) if refused.reason == "NotFound" else refused) from refused
         true = {each.type for each in job.status.conditions if each.status == "True"}
         if condition in true:
             click.echo(f"job.batch/{name} condition met")

@@ -21,10 +21,11 @@ log = structlog.get_logger(__name__)
 
 
 class Refreshing:
-    def __init__(self, pod: Callable[[], Pod], services: Services) -> None:
-        """`pod`: as it is now."""
+    def __init__(self, pod: Callable[[], Pod], services: Services, *, stopping: Callable[[], bool]) -> None:
+        """`pod`: as it is now. `stopping`: it is being stopped; then nobody needs to hear what is missing."""
         self._pod = pod
         self._services = services
+        self._stopping = stopping
         self._due = asyncio.Event()
         self._due.set()
 
@@ -45,7 +46,8 @@ class Refreshing:
             try:
                 await self._services.volumes.refresh(pod)
             except VolumeError as error:
-                self._services.recorder.event(pod, Event(type="Warning", reason="FailedMount", message=str(error)))
+                if not self._stopping():
+                    self._services.recorder.event(pod, Event(type="Warning", reason="FailedMount", message=str(error)))
                 delay = min(delay * RETRY.factor, RETRY.maximum) if delay else RETRY.initial
             else:
                 delay = 0.0

@@ -65,7 +65,7 @@ class PodWorker:
         self._acting = Acting(self, services)
         self._wake = asyncio.Event()
         self._saved: tuple[Pod, Memory] | None = None
-        self._refreshing = Refreshing(lambda: self.pod, services)
+        self._refreshing = Refreshing(lambda: self.pod, services, stopping=lambda: self.memory.stopping is not None)
         self._log = log.bind(pod=f"{pod.metadata.namespace}/{pod.metadata.name}", uid=self.uid)
 
     @property

@@ -31,7 +31,7 @@ class RuntimeStatus(_Part, frozen=True, kw_only=True):
 
 
 class ManifestProblem(_Part, frozen=True, kw_only=True):
-    """An error or a remark; `file` as in the folder, `document` counts from 1."""
+    """An error or a remark; `file` as in the folder, `document` counts from 1, `line` too, 0: the whole file."""
 
     file: str
     line: int
@@ -40,7 +40,8 @@ class ManifestProblem(_Part, frozen=True, kw_only=True):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: " + (f"{self.path}: " if self.path else "") + self.message
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: " + (f"{self.path}: " if self.path else "") + self.message
 
 
 class ManifestsStatus(_Part, frozen=True, kw_only=True):

@@ -124,8 +124,12 @@ def initial(remembered: Iterable[Remembered]) -> State:
     return _resolved(files, holders)
 
 
-def after(state: State, changes: Mapping[str, Outcome]) -> State:
-    """The state after `changes`, by file; a file that is not named is as it was."""
+def after(state: State, changes: Mapping[str, Outcome], *, in_force: bool = True) -> State:
+    """The state after `changes`, by file; a file that is not named is as it was.
+
+    `in_force`: False where files are only looked at: of two that define one object none has a better right to it, and
+    each is told of the other.
+    """
     if not changes:
         return state
     files = dict(state.files)
@@ -144,7 +148,7 @@ def after(state: State, changes: Mapping[str, Outcome]) -> State:
                 files[file] = msgspec.structs.replace(before, errors=outcome.errors, trouble=None)
             case _:
                 files[file] = msgspec.structs.replace(before, errors=(outcome,), trouble=None)
-    return _resolved(files, state.holders)
+    return _resolved(files, state.holders, in_force=in_force)
 
 
 def _refused_updates(file: str, before: FileState, now: DecodedFile) -> tuple[ManifestError, ...]:
@@ -176,7 +180,7 @@ class _Claim(NamedTuple):
     origin: Origin
 
 
-def _resolved(files: Mapping[str, FileState], holders: Mapping[ObjectKey, Holder]) -> State:
+def _resolved(files: Mapping[str, FileState], holders: Mapping[ObjectKey, Holder], *, in_force: bool = True) -> State:
     """Settle who holds each object, given who held it before."""
     claims: dict[ObjectKey, list[_Claim]] = {}
     for file, state in sorted(files.items()):
@@ -202,9 +206,13 @@ def _resolved(files: Mapping[str, FileState], holders: Mapping[ObjectKey, Holder
         winner, *losers = sorted(claimants, key=precedence)
         winners.append(winner)
         for loser in losers:
-            where = winner.file + (f", document {winner.origin.document}," if loser.file == winner.file else "")
-            text = f"{where} defines {key} already and stays in force; rename this one, or remove one of the two"
-            refuse(loser, "metadata.name", text)
+            if in_force:
+                text = f"{_place(winner, loser)} defines {key} already and stays in force; rename this one, or remove "
+                refuse(loser, "metadata.name", f"{text}one of the two")
+                continue
+            for one, another in ((winner, loser), (loser, winner)):
+                text = f"{_place(another, one)} defines {key}, too; rename or remove one of the two"
+                refuse(one, "metadata.name", text)
 
     objects: dict[ObjectKey, Sourced] = {}
     by_uid: dict[str, Sourced] = {}
@@ -221,6 +229,11 @@ def _resolved(files: Mapping[str, FileState], holders: Mapping[ObjectKey, Holder
         objects={key: objects[key] for key in sorted(objects)},
         clashes=clashes,
     )
+
+
+def _place(claim: _Claim, beside: _Claim) -> str:
+    """Where it is, for somebody who looks at the other one."""
+    return claim.file + (f", document {claim.origin.document}," if claim.file == beside.file else "")
 
 
 _FIRST = Origin(line=1, document=1)

@@ -76,7 +76,7 @@ class FolderSource:
 
 
 def _whole_file_error(file: str, message: str) -> ManifestError:
-    return ManifestError(file=file, line=1, document=1, path="", message=message)
+    return ManifestError(file=file, line=0, document=1, path="", message=message)
 
 
 def _why(error: OSError) -> str:

@@ -64,7 +64,7 @@ async def test_list_import_and_prune_tell_whose_each_image_is(site: Site) -> Non
         "docker.io/library/busybox:1.37": ("no", "others'"),
         "example.invalid/kept:1": ("no", "archive"),
     }
-    assert await _images(site, "prune") == "0 images removed, 0 bytes\n"
+    assert await _images(site, "prune") == "0 images removed, 0B\n"
     site.remove()
     await site.gone()
     first, total = (await _images(site, "prune")).splitlines()

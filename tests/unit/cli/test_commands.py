@@ -18,6 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from minikubelet.cli import main
+from minikubelet.cli.client import default_server as server_url_default
 from minikubelet.cli.status import lines
 from minikubelet.server.parts import (
     ArchiveProblem,
@@ -110,6 +111,82 @@ def test_get_pods_shows_those_of_the_default_namespace_by_name(server: str) -> N
         "db     1/1     Running   0          <unknown>",
         "web    1/1     Running   0          <unknown>",
     ]
+
+
+def test_kinds_and_names_are_written_as_for_kubectl(server: str, answers: dict[str, bytes]) -> None:
+    job = {"metadata": {"name": "report", "namespace": "default"}, "status": {"startTime": None}}
+    answers["/jobs"] = json.dumps({"items": [job]}).encode()
+    assert run("get", "pods/web", "pod/db", "-o", "name", server=server).stdout == "pod/web\npod/db\n"
+    assert run("get", "pod", "web", "db", "web", "-o", "name", server=server).stdout == "pod/web\npod/db\n"
+    assert run("get", "pod/web", "job/report", "-o", "name", server=server).stdout == "pod/web\njob.batch/report\n"
+    assert run("get", "job,po", server=server).stdout.splitlines() == [
+        "NAME               STATUS    COMPLETIONS   DURATION   AGE",
+        "job.batch/report   Running   0/1                      <unknown>",
+        "",
+        "NAME      READY   STATUS    RESTARTS   AGE",
+        "pod/db    1/1     Running   0          <unknown>",
+        "pod/web   1/1     Running   0          <unknown>",
+    ]
+    found = run("get", "job/none", "pod/web", "--no-headers", server=server)
+    assert (found.exit_code, found.stdout.split()[0]) == (1, "pod/web")
+    assert found.stderr == 'Error from server (NotFound): jobs.batch "none" not found\n'
+    both = yaml.safe_load(run("get", "pod,job", "-o", "yaml", server=server).stdout)
+    assert [it["kind"] for it in both["items"]] == ["Pod", "Pod", "Job"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("get", "pod", "pod/web"), "a kind was named before"),
+        (("get", "pod/"), "write KIND/NAME"),
+        (("describe", "web"), "'web' is no kind; write pod web or job web or cronjob web"),
+        (("delete", "web"), "'web' is no kind; write pod web or job web"),
+        (("delete", "cm", "web"), "'cm' is no kind; there are: pod, job"),
+        (("delete", "pod"), "say which: pod NAME"),
+    ],
+)
+def test_what_is_not_named_well_is_told_with_what_to_write(words: tuple[str, ...], said: str) -> None:
+    found = run(*words)
+    assert found.exit_code == 2
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "url"),
+    [
+        ("readOnlyPort: 10999\n", "http://127.0.0.1:10999"),
+        ('address: "::1"\n', "http://[::1]:10255"),
+        ("readOnlyPort: 0\nrootDir: /nowhere/m\n", "/nowhere/m/minikubelet.sock"),
+        ("readOnlyPort: {}\n", "http://127.0.0.1:10255"),
+    ],
+)
+def test_where_the_daemon_answers_is_said_by_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, url: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(config)
+    monkeypatch.setattr("minikubelet.cli.settings.DEFAULT_CONFIG", file)
+    assert server_url_default().endswith(url)
+
+
+def test_a_port_that_is_off_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"readOnlyPort: 0\nrootDir: {tmp_path}\n")
+    monkeypatch.setattr("minikubelet.cli.settings.DEFAULT_CONFIG", file)
+    found = run("get", "pods")
+    assert found.exit_code == 1
+    assert f"there is no socket {tmp_path}/minikubelet.sock" in found.stderr
+    assert "readOnlyPort is 0" in found.stderr
+    assert "--socket" not in found.stderr
+
+
+def test_help_is_not_cut_off() -> None:
+    for group in ((), ("images",), ("claims",), ("job",)):
+        assert "..." not in run(*group, "--help").stdout.partition("Commands:")[2]
+
+
+def test_the_version_is_also_an_option() -> None:
+    assert run("--version").stdout == run("version").stdout
 
 
 def test_get_pods_of_all_namespaces_names_them(server: str) -> None:
@@ -346,7 +423,42 @@ def test_an_object_that_two_files_define_is_an_error(tmp_path: Path) -> None:
         (tmp_path / name).write_text(GOOD)
     found = run("validate", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
     assert found.exit_code == 1
-    assert "defines Pod default/web already" in found.stderr
+    assert found.stderr.splitlines() == [
+        f"{tmp_path}/{one}:3: metadata.name: {tmp_path}/{other} defines Pod default/web, too; "
+        "rename or remove one of the two"
+        for one, other in (("a.yaml", "b.yaml"), ("b.yaml", "a.yaml"))
+    ]
+    assert found.stdout == ""
+
+
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permissions mean nothing to root, so the refusal is made here."""
+
+    def refuse(path: Path, *_: object, **__: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for look in ("is_dir", "stat", "read_bytes"):
+        monkeypatch.setattr(Path, look, refuse)
+    found = run("validate", str(tmp_path / "in" / "a.yaml"))
+    assert (found.exit_code, found.stderr) == (1, f"{tmp_path}/in/a.yaml: cannot be read: Permission denied\n")
+    monkeypatch.setattr(Path, "is_dir", lambda _: True)
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    found = run("validate", str(tmp_path))
+    assert (found.exit_code, found.stderr) == (1, f"{tmp_path}: cannot be read: Permission denied\n")
+
+
+def test_an_empty_folder_gives_nothing_to_check(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("x")
+    found = run("validate", str(tmp_path))
+    assert (found.exit_code, found.stdout) == (
+        0,
+        f"{tmp_path}: there is nothing to check: no file in it ends with .yaml, .yml or .json\n",
+    )
+
+
+def test_the_empty_status_of_a_dry_run_deserves_no_remark() -> None:
+    found = run("validate", "-", stdin=GOOD + "status: {}\n")
+    assert (found.exit_code, found.stdout, found.stderr) == (0, "-: ok (Pod default/web)\n", "")
 
 
 def test_a_missing_file_is_an_error_and_the_rest_is_checked(tmp_path: Path) -> None:

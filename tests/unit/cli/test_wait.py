@@ -63,6 +63,22 @@ def test_a_job_that_failed_is_not_waited_for(server: str, answers: list[list[str
     assert wait(server, "jobs/j", "--for=condition=Failed").exit_code == 0
 
 
+def test_conditions_are_known_in_any_case_and_others_are_not(server: str, answers: list[list[str]]) -> None:
+    answers[:] = [["Complete"]]
+    assert wait(server, "JOB/j", "--for=condition=complete").exit_code == 0
+    found = wait(server, "job/j", "--for=condition=Completed")
+    assert found.exit_code == 2
+    assert "'Completed' is no condition of a Job; there are: Complete, Failed" in found.stderr
+
+
+def test_a_job_that_is_not_there_is_told_as_kubectl_does(server: str) -> None:
+    found = wait(server, "job/nosuch", "--for=condition=Complete")
+    assert (found.exit_code, found.stderr) == (
+        1,
+        'Error from server (NotFound): jobs.batch "nosuch" not found\n',
+    )
+
+
 def test_the_time_can_be_over(server: str) -> None:
     found = wait(server, "job/j", "--for=condition=Complete", "--timeout=0s")
     assert found.exit_code == 1

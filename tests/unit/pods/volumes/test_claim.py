@@ -113,7 +113,7 @@ async def test_claims_are_listed_with_who_uses_them(manager: VolumeManager, root
     assert head.split() == ["NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"]
     namespace, name, size, pods, directory = line.split()
     assert (namespace, name, pods, directory) == ("default", "data", "u-1", str(path))
-    assert size.endswith("Ki")
+    assert size.endswith("KiB")
 
 
 async def test_a_claim_in_use_is_not_deleted_and_one_that_is_free_is(manager: VolumeManager, root: Path) -> None:
