@@ -88,6 +88,32 @@ def test_purging_when_the_program_is_gone_waits_for_the_pods_to_be_gone_too(bare
     assert bare.shell("ls /tmp/minikubelet-* 2>/dev/null", check=False) == ""
 
 
+def test_purging_after_pods_that_nobody_ended_takes_their_mounts_down_and_spares_what_is_bound_there(
+    bare: Host,
+) -> None:
+    install(bare)
+    pod = story("pod")
+    pod["spec"]["volumes"] += [
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "mine", "hostPath": {"path": "/srv/mine", "type": "Directory"}},
+    ]
+    pod["spec"]["containers"][0]["volumeMounts"] += [
+        {"name": "memory", "mountPath": "/memory"},
+        {"name": "mine", "mountPath": "/mine", "subPath": "part"},
+    ]
+    bare.shell("mkdir -p /srv/mine/part; echo precious >/srv/mine/part/file")
+    bare.drop(pod)
+    bare.until_running("pod")
+    bare.shell(f"{CHECKOUT}/scripts/uninstall")
+    bare.shell("for task in $(ctr -n k8s.io tasks ls -q); do ctr -n k8s.io tasks kill --signal KILL $task; done")
+    bare.until("all have ended", lambda: bare.processes() == [])
+    bare.shell(f"{CHECKOUT}/scripts/uninstall --purge")
+    assert bare.run("cat", "/srv/mine/part/file") == "precious"
+    assert bare.run("ctr", "-n", "k8s.io", "containers", "ls", "-q") == ""
+    assert bare.shell(f"ls -d {TRACES} /run/netns/* /var/lib/cni/results/* 2>/dev/null", check=False) == ""
+    assert bare.shell("grep -E 'minikubelet|netns' /proc/mounts", check=False) == ""
+
+
 @pytest.mark.parametrize("script", ["install", "uninstall", "demo", "test", "sample-image"])
 def test_a_script_looks_at_all_its_arguments_before_it_does_anything(script: str) -> None:
     fine = {"uninstall": "--purge", "install": "--no-start", "test": "checks", "sample-image": "busybox"}
