@@ -100,6 +100,7 @@ class Reporting:
                 errors=_problems(desired.errors.values()),
                 notes=_problems(desired.notes.values()),
                 being_written=tuple(sorted(desired.being_written)),
+                objects=dict(Counter(key.kind for key in desired.objects)),
             ),
             image_archives=self.image_archives(),
             pods=dict(Counter(pod.status.phase if pod.status else "Pending" for pod in self._live.all())),

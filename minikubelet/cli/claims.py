@@ -11,9 +11,12 @@ import secrets
 from pathlib import Path
 
 import click
+import msgspec
 
+from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.settings import settings
 from minikubelet.cli.tables import table
+from minikubelet.cli.views import Pod
 from minikubelet.config_file import ConfigError
 from minikubelet.pods.volumes.claim import users_of
 from minikubelet.pods.volumes.layout import Layout, UnsafeNameError
@@ -31,15 +34,17 @@ def command() -> None:
     """The directories of persistent volume claims: list them, delete one."""
 
 
-@command.command(name="list")
+@command.command(name="list", short_help="Every claim that has a directory.")
 @_root_option
-def list_claims(root: Path | None) -> None:
-    """Every claim that has a directory, with the space it takes."""
+@server_option
+def list_claims(root: Path | None, server: str) -> None:
+    """Every claim that has a directory, with the space it takes, and the pods that use it."""
     layout = _layout(root)
+    names = _pod_names(server)
     rows = []
     for namespace in _directories(layout.claims):
         for claim in _directories(namespace):
-            users = ",".join(users_of(layout, namespace.name, claim.name)) or "<none>"
+            users = ",".join(names.get(uid, uid) for uid in users_of(layout, namespace.name, claim.name)) or "<none>"
             rows.append((namespace.name, claim.name, human(used_bytes(claim)), users, str(claim)))
     if rows:
         click.echo(table(("NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"), rows))
@@ -51,7 +56,8 @@ def list_claims(root: Path | None) -> None:
 @click.argument("claim", metavar="[NAMESPACE/]NAME")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_root_option
-def delete_claim(claim: str, root: Path | None, *, yes: bool) -> None:
+@server_option
+def delete_claim(claim: str, root: Path | None, server: str, *, yes: bool) -> None:
     """Delete a claim's directory and all that is in it, for good. No pod may use it any more."""
     layout = _layout(root)
     namespace, _, name = claim.rpartition("/")
@@ -68,10 +74,9 @@ def delete_claim(claim: str, root: Path | None, *, yes: bool) -> None:
     if not there:
         raise click.ClickException(f"there is no claim {namespace}/{name} below {layout.claims}")
     if users:
-        uids = ", ".join(users)
-        raise click.ClickException(
-            f"{namespace}/{name} is in use by the pods with these uids: {uids}; remove their manifests first"
-        )
+        names = _pod_names(server)
+        pods = ", ".join(names.get(uid, f"the one with the uid {uid}") for uid in users)
+        raise click.ClickException(f"{namespace}/{name} is in use by these pods: {pods}; remove their manifests first")
     if not yes:
         click.confirm(f"Delete {path} and all that is in it?", abort=True)
     gone = path.with_name(f".deleted-{secrets.token_hex(4)}")
@@ -81,6 +86,19 @@ def delete_claim(claim: str, root: Path | None, *, yes: bool) -> None:
     except OSError as error:
         raise click.ClickException(f"it could not be deleted completely: {error}") from error
     click.echo(f"claim {namespace}/{name} deleted")
+
+
+class _Pods(msgspec.Struct):
+    items: list[Pod] | None = None
+
+
+def _pod_names(server: str) -> dict[str, str]:
+    """NAMESPACE/NAME by uid, of the pods that the daemon knows; it need not run."""
+    try:
+        pods = decoded(fetch(server, "/pods"), _Pods, server=server).items or []
+    except click.ClickException:
+        return {}
+    return {it.metadata.uid: f"{it.metadata.namespace}/{it.metadata.name}" for it in pods}
 
 
 def _layout(root: Path | None) -> Layout:

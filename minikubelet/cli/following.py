@@ -47,16 +47,20 @@ async def _follow(folder: int, log: str, show: Callable[[], None], ended: Callab
             loop.call_soon_threadsafe(over.set)
             loop.call_soon_threadsafe(wake.set)
 
-        async with asyncio.TaskGroup() as tasks:
-            listening = tasks.create_task(listen(), name="changes of the log")
-            threading.Thread(target=ask, name="until the container has ended", daemon=True).start()
-            while True:
+        listening = asyncio.create_task(listen(), name="changes of the log")
+        listening.add_done_callback(lambda _: wake.set())
+        threading.Thread(target=ask, name="until the container has ended", daemon=True).start()
+        try:
+            while True:  # not in a task group: what `show` raises is for the caller, as it is
                 wake.clear()
                 last = over.is_set()
                 show()
                 if last:
-                    break
+                    return
+                if listening.done():
+                    listening.result()
                 await wake.wait()
+        finally:
             listening.cancel()
 
 

@@ -41,8 +41,9 @@ def command() -> None:
 def list_images(server: str) -> None:
     """Every image in containerd, whether a container uses it, and what else keeps it.
 
-    PROTECTED is `archive` (it comes from the folder of image archives), `manifest` (a manifest names it), `sandbox
-    image`, `pinned` (by containerd), or `others'` (minikubelet has not brought it; prune takes it only with --all).
+    PROTECTED has every reason to keep it: `archive` (it comes from the folder of image archives), `manifest` (a
+    manifest names it), `sandbox image` (every pod needs it), `pinned` (by containerd); or `others'` (minikubelet has
+    not brought it; prune takes it only with --all).
     """
     images = decoded(fetch(server, "/images"), _Images, server=server).items
     click.echo(lines(images) if images else "No images")

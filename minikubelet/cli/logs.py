@@ -91,6 +91,8 @@ def command(
                 if follow and not previous and wanted.status is not None and wanted.status.state.running is not None:
                     _follow(log, folder, wanted, attempt, server)
                 _show(log.rest() if tail else ())
+    except BrokenPipeError:  # whoever reads has had enough
+        raise
     except FileNotFoundError as error:
         raise _nothing(wanted, previous=previous) from error
     except PermissionError as error:

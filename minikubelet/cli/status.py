@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
+import msgspec
 
 from minikubelet.cli import ages
 from minikubelet.cli.client import decoded, fetch, server_option
+from minikubelet.cli.unwell import unwell
+from minikubelet.cli.views import Event, Pod
 from minikubelet.server.parts import ImageArchivesStatus, Status
 
 _PHASES = ("Running", "Pending", "Succeeded", "Failed", "Unknown")
 
 
 @click.command(name="status")
+@click.option("--check", is_flag=True, help="Exit with 1 also when something is wrong: for monitoring.")
 @server_option
-def command(server: str) -> None:
-    """Show how the daemon, its runtime and its manifests are."""
-    click.echo("\n".join(lines(decoded(fetch(server, "/status"), Status, server=server), now=datetime.now(UTC))))
+def command(server: str, *, check: bool) -> None:
+    """Show how the daemon, its runtime, its manifests and its pods are.
+
+    The exit status is 0 when the daemon answers, and 1 when it does not. With --check it is 1 also when the daemon is
+    not ready, when a manifest or an image archive is refused, and when a pod is listed as not well.
+    """
+    now = datetime.now(UTC)
+    status = decoded(fetch(server, "/status"), Status, server=server)
+    pods = decoded(fetch(server, "/pods"), _Pods, server=server).items or []
+    events = decoded(fetch(server, "/events"), _Events, server=server).items or []
+    sick = unwell(pods, events, now=now)
+    click.echo("\n".join(lines(status, now=now, sick=sick)))
+    if check and (sick or status.not_ready or status.manifests.errors or status.image_archives.errors):
+        raise click.exceptions.Exit(1)
 
 
-def lines(status: Status, *, now: datetime) -> list[str]:
+class _Pods(msgspec.Struct):
+    items: list[Pod] | None = None
+
+
+class _Events(msgspec.Struct):
+    items: list[Event] | None = None
+
+
+def lines(status: Status, *, now: datetime, sick: Sequence[str] = ()) -> list[str]:
+    """`sick`: what is to be said of pods that are not well."""
     runtime, manifests, archives = status.runtime, status.manifests, status.image_archives
     name = " ".join(filter(None, (runtime.name, runtime.version))) or "container runtime"
     reached = "connected" if runtime.connected else f"NOT CONNECTED{': ' + runtime.reason if runtime.reason else ''}"
@@ -38,10 +63,12 @@ def lines(status: Status, *, now: datetime) -> list[str]:
         f"Runtime:    {name} at {runtime.endpoint}, {reached}",
         f"Manifests:  {manifests.folder}, " + (f"{broken} with ERRORS" if broken else "no errors"),
         *([f"Images:     {_images(archives)}"] if archives.folder else []),  # an older daemon says nothing of them
+        *([f"Objects:    {_objects(manifests.objects)}"] if manifests.objects else []),
         f"Pods:       {total}" + (f" ({', '.join(phases)})" if phases else ""),
     ]
     for title, entries in (
         ("Not ready", [f"{check}: {reason}" for check, reason in status.not_ready.items()]),
+        ("Pods that are not well", sick),
         ("Errors in manifests", [str(error) for error in manifests.errors]),
         ("Errors in image archives", [str(error) for error in archives.errors]),
         (
@@ -55,6 +82,10 @@ def lines(status: Status, *, now: datetime) -> list[str]:
         if entries:
             shown += ["", f"{title}:", *(f"  {entry}" for entry in entries)]
     return shown
+
+
+def _objects(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in sorted(counts.items()))
 
 
 def _images(archives: ImageArchivesStatus) -> str:

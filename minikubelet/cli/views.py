@@ -24,6 +24,7 @@ class Meta(View, frozen=True, kw_only=True):
 
 class Waiting(View, frozen=True, kw_only=True):
     reason: str = ""
+    message: str = ""
 
 
 class Running(View, frozen=True, kw_only=True):
@@ -55,6 +56,8 @@ class ContainerStatus(View, frozen=True, kw_only=True):
 class Condition(View, frozen=True, kw_only=True):
     type: str
     status: str
+    reason: str = ""
+    message: str = ""
 
 
 class ReadinessGate(View, frozen=True, kw_only=True):
@@ -80,6 +83,7 @@ class PodIP(View, frozen=True, kw_only=True):
 class PodStatus(View, frozen=True, kw_only=True):
     phase: str = ""
     reason: str = ""
+    message: str = ""
     conditions: tuple[Condition, ...] = ()
     pod_ip: str = ""
     pod_ips: tuple[PodIP, ...] = ()
@@ -97,6 +101,7 @@ class Pod(View, frozen=True, kw_only=True):
 class Reference(View, frozen=True, kw_only=True):
     kind: str = ""
     name: str = ""
+    uid: str = ""
     field_path: str = ""
 
 

@@ -63,19 +63,17 @@ def protection(
     archives: Collection[str],
     wanted: Collection[str],
 ) -> str:
-    """The first reason to keep an image of these names that no container uses, "" if there is none.
+    """All reasons to keep an image of these names that no container uses, "" if there is none.
 
     `brought`: by minikubelet, under each of its names.
     """
-    if sandbox_image in names:  # which newer containerd pins, too
-        return SANDBOX
-    if pinned:
-        return PINNED
-    if any(name in archives for name in names):
-        return ARCHIVE
-    if any(name in wanted for name in names):
-        return WANTED
-    return "" if brought else OTHERS
+    reasons = {
+        ARCHIVE: any(name in archives for name in names),
+        WANTED: any(name in wanted for name in names),
+        SANDBOX: sandbox_image in names,
+        PINNED: pinned and sandbox_image not in names,  # newer containerd pins that one anyway
+    }
+    return ", ".join(reason for reason, holds in reasons.items() if holds) or ("" if brought else OTHERS)
 
 
 def seen(before: Mapping[str, Sight], images: Iterable[Image], *, now: float) -> dict[str, Sight]:

@@ -38,6 +38,7 @@ class Containers(Protocol):
     """What is needed of `runtime.cri.CRIClient`."""
 
     async def list_containers(self) -> list[cri_pb2.Container]: ...
+    async def list_pod_sandboxes(self) -> list[cri_pb2.PodSandbox]: ...
 
 
 class Archives(Protocol):
@@ -97,6 +98,8 @@ class ImageKeeper:
         found = await self._images.list_images()
         records = await self._images.records()
         used = {ref for it in await self._containers.list_containers() for ref in (it.image_ref, it.image.image)}
+        if await self._containers.list_pod_sandboxes():
+            used.add(self._sandbox_image())
         images = [self._seen(it, records, used) for it in found]
         self._sights = image_gc.seen(self._sights, images, now=self._clock())
         return images

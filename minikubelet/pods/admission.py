@@ -18,6 +18,7 @@ from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle.actions import Event
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.recorder import EventRecorder
+from minikubelet.pods.shown import waiting
 from minikubelet.pods.times import rfc3339
 
 _REJECTED = "Pod was rejected: "
@@ -89,4 +90,4 @@ class Admission:
             start_time=None if refusal.passing else rfc3339(self._clock()),
             qos_class=qos_class(pod.spec),
         )
-        self._live.put(msgspec.structs.replace(pod, status=status))
+        self._live.put(waiting(pod, self._live.get(pod.metadata.uid), status=status, now=self._clock()))

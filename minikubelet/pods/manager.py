@@ -18,13 +18,14 @@ import structlog
 
 from minikubelet.api.meta import ObjectMeta, key_of
 from minikubelet.api.pod import Pod
+from minikubelet.api.qos import qos_class
 from minikubelet.api.status import PodStatus
 from minikubelet.lifecycle import notes
 from minikubelet.lifecycle.memory import Memory, StopCause
 from minikubelet.pods.admission import Admission
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.services import Services
-from minikubelet.pods.shown import shown
+from minikubelet.pods.shown import shown, waiting
 from minikubelet.pods.times import booted_at, runs_since_before, seen_at
 from minikubelet.pods.worker import PodWorker
 from minikubelet.store.database import Store
@@ -33,6 +34,10 @@ log = structlog.get_logger(__name__)
 
 #: Seconds before a worker that failed is begun again, doubling.
 _RESTART_FIRST, _RESTART_MAX = 1.0, 60.0
+
+_UNREACHED = "waits until the container runtime has been reached"
+_UNREAD = "waits until the manifests have been read"
+_UNKNOWN = "it is being looked at what is left of it"
 
 
 class Wanted(NamedTuple):
@@ -107,7 +112,7 @@ class PodManager:
         self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
         if not self._reconciles:
             if self._live.get(uid) is None:
-                self._list(pod)
+                self._list(pod, _UNREACHED if self._tasks is None else _UNREAD)
         else:
             self._begin_when_free(key)
 
@@ -121,7 +126,7 @@ class PodManager:
             self._owned[key], self._owned_keys[uid] = Wanted(pod, ""), key
             self._over.add(uid)
             if self._live.get(uid) is None:
-                self._list(pod)  # until it is known whether something is left of it
+                self._list(pod, _UNKNOWN)  # until it is known whether something is left of it
 
     def unwant(self, uid: str) -> None:
         """End such a pod in order; then nothing of it stays."""
@@ -180,7 +185,7 @@ class PodManager:
         if self._tasks is None:
             for it in self._wanted.values():
                 if self._live.get(it.pod.metadata.uid) is None:
-                    self._list(it.pod)
+                    self._list(it.pod, _UNREACHED)
             return
         uids = {it.pod.metadata.uid: it for it in (*self._owned.values(), *self._wanted.values())}
         remembered, self._remembered = self._remembered, {}
@@ -218,8 +223,10 @@ class PodManager:
             else:
                 self.unwant(uid)
 
-    def _list(self, pod: Pod) -> None:
-        self._live.put(msgspec.structs.replace(pod, status=PodStatus(phase="Pending")))
+    def _list(self, pod: Pod, why: str) -> None:
+        """Show a pod that has no worker, and why it has not begun."""
+        status = PodStatus(phase="Pending", message=why, qos_class=qos_class(pod.spec))
+        self._live.put(waiting(pod, self._live.get(pod.metadata.uid), status=status, now=time.time()))
 
     def end_orphan(self, uid: str, *, pod: Pod | None) -> None:
         """End the containers of a pod that neither the store nor the folder knows, in the order its sandbox carries."""
@@ -246,8 +253,9 @@ class PodManager:
         wanted = (self._wanted or {}).get(key) or self._owned.get(key)
         if wanted is None or wanted.pod.metadata.uid in self._workers:
             return
-        if any(key_of(worker.pod.metadata) == key and not worker.yields for worker in self._workers.values()):
-            self._list(wanted.pod)  # another one of this name must be gone first
+        same_name = (it for it in self._workers.values() if key_of(it.pod.metadata) == key and not it.yields)
+        if (earlier := next(same_name, None)) is not None:
+            self._list(wanted.pod, _after(earlier.file, wanted.file))
         elif self._admission is None or self._admission.lets_in(wanted.pod, active=self._active()):
             self._begin(wanted, Memory(accepted_at=time.time()))
 
@@ -280,6 +288,17 @@ class PodManager:
     def _runtime_changed(self, uid: str) -> None:
         if worker := self._workers.get(uid):
             worker.wake()
+
+
+def _after(earlier: str, file: str) -> str:
+    """`earlier`: the file of the pod that must be gone first; `file`: that of the one which waits."""
+    if not earlier:
+        which = "an earlier pod of the same name"
+    elif earlier == file:
+        which = "its previous version"
+    else:
+        which = f"the pod of the same name from {earlier}"
+    return f"waits until {which} has ended"
 
 
 def _is_removed(memory: Memory) -> bool:

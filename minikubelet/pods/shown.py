@@ -1,6 +1,6 @@
 """What /pods shows of a pod beyond its own status: where it runs, and that it is being removed.
 
-Used by `worker.py` with each change, and by `manager.py` for pods that the store remembers until their workers begin.
+Used by `worker.py` with each change, and by `manager.py` for pods that have no worker yet.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ def shown(
             deletion_grace_period_seconds=stopping.grace,
         )
     status = with_mounts(pod, _with_host(pod, status, node_ip), recursive=recursive_read_only)
+    return msgspec.structs.replace(pod, metadata=metadata, status=status)
+
+
+def waiting(pod: Pod, before: Pod | None, *, status: PodStatus, now: float) -> Pod:
+    """A pod that has not begun, with `status`, which says what it waits for (README 7).
+
+    `before`: as it has been shown up to now; it keeps the time at which it was first seen.
+    """
+    seen = before.metadata.creation_timestamp if before is not None else None
+    metadata = msgspec.structs.replace(pod.metadata, creation_timestamp=seen or rfc3339(now))
     return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 

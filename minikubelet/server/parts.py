@@ -50,6 +50,8 @@ class ManifestsStatus(_Part, frozen=True, kw_only=True):
     notes: tuple[ManifestProblem, ...] = ()
     #: Files that wait until whoever writes them closes them.
     being_written: tuple[str, ...] = ()
+    #: How many objects are in force, by kind.
+    objects: dict[str, int] = {}
 
 
 class ArchiveProblem(_Part, frozen=True, kw_only=True):

@@ -286,6 +286,27 @@ def test_odd_addresses_do_not_end_in_a_traceback(address: str) -> None:
 # status
 
 
+def test_status_can_be_asked_whether_all_is_well(server: str, answers: dict[str, bytes]) -> None:
+    assert run("status", "--check", server=server).exit_code == 0
+    crashing = pod("db")
+    crashing["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": "wait"}}
+    answers["/pods"] = json.dumps({"items": [pod("web"), crashing]}).encode()
+    found = run("status", "--check", server=server)
+    assert found.exit_code == 1
+    assert found.stdout.endswith("\nPods that are not well:\n  default/db: CrashLoopBackOff: m: wait\n")
+    assert run("status", server=server).exit_code == 0
+
+
+def test_status_counts_objects_and_checks_manifests(server: str, answers: dict[str, bytes]) -> None:
+    error = ManifestProblem(file="a.yaml", line=0, document=1, path="", message="cannot be read")
+    manifests = msgspec.structs.replace(STATUS.manifests, errors=(error,), objects={"Pod": 2, "ConfigMap": 1})
+    answers["/status"] = msgspec.json.encode(msgspec.structs.replace(STATUS, manifests=manifests))
+    found = run("status", "--check", server=server)
+    assert found.exit_code == 1
+    assert "Objects:    1 ConfigMap, 2 Pods" in found.stdout
+    assert "  a.yaml: cannot be read" in found.stdout
+
+
 def test_status_of_a_daemon_that_is_well(server: str) -> None:
     shown = run("status", server=server).stdout.splitlines()
     assert shown[0].startswith("minikubelet 0.1 on node box, up ")

@@ -42,6 +42,11 @@ NAMES = ("d/x:1", "d/x@sha256:1")
         pytest.param({"wanted": {"d/x:1", "d/y:1"}}, "manifest", id="named by a manifest"),
         pytest.param({"wanted": {"d/x@sha256:1"}}, "manifest", id="named by its digest"),
         pytest.param({"wanted": {"d/x:2"}, "archives": {"d/x:3"}}, "", id="others of its repository are needed"),
+        pytest.param(
+            {"sandbox_image": "d/x:1", "pinned": True, "archives": {"d/x:1"}},
+            "archive, sandbox image",
+            id="all reasons",
+        ),
         pytest.param({"brought": False}, "others'", id="GC-4 not brought by us"),
         pytest.param({"brought": False, "wanted": {"d/x:1"}}, "manifest", id="prune --all must not take it"),
     ],

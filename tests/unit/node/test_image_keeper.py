@@ -26,6 +26,7 @@ class World:
         self.others: set[str] = set()
         self.busy: set[str] = set()  # cannot be removed
         self.containers: list[cri_pb2.Container] = []
+        self.sandboxes: list[cri_pb2.PodSandbox] = []
         self.capacity = capacity
         self.wanted: set[str] = set()
         self.held: set[str] = set()
@@ -59,6 +60,9 @@ class World:
 
     async def list_containers(self) -> list[cri_pb2.Container]:
         return self.containers
+
+    async def list_pod_sandboxes(self) -> list[cri_pb2.PodSandbox]:
+        return self.sandboxes
 
     async def idle(self) -> None:
         return
@@ -141,3 +145,10 @@ async def test_a_runtime_that_is_away_ends_nothing(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(world, "list_images", away)
     await world.until(3 * image_keeper.PERIOD)
+
+
+async def test_d_8_the_sandbox_image_is_in_use_where_there_are_sandboxes() -> None:
+    world = World("a", "pause")
+    assert [it.in_use for it in await world.keeper.look()] == [False, False]
+    world.sandboxes = [cri_pb2.PodSandbox(id="s")]
+    assert [(it.id, it.in_use) for it in await world.keeper.look()] == [("id-a", False), ("id-pause", True)]

@@ -122,7 +122,7 @@ async def test_a_claim_in_use_is_not_deleted_and_one_that_is_free_is(manager: Vo
     (path / "link").symlink_to("/etc")
     refused = run("delete", "data", "--yes", root=root)
     assert refused.exit_code == 1
-    assert "in use by the pods with these uids: u-1; remove their manifests first" in refused.output
+    assert "in use by these pods: the one with the uid u-1; remove their manifests first" in refused.output
     await manager.teardown("u-1")
     unsure = run("delete", "data", root=root, stdin="n\n")
     assert (unsure.exit_code, path.is_dir()) == (1, True)
