@@ -59,11 +59,12 @@ def operation(method: str, path: str, run: Operation) -> web.RouteDef:
         async with contextlib.aclosing(run(request)) as steps:
             first = await anext(steps, None)  # a refusal until here is the whole answer
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
-            await response.prepare(request)
-            if first is not None:
-                await response.write(_line(first))
-            await response.write(await _rest(response, steps, request) + b"\n")
-            await response.write_eof()
+            with contextlib.suppress(ConnectionError):  # nobody is there any more to be told
+                await response.prepare(request)
+                if first is not None:
+                    await response.write(_line(first))
+                await response.write(await _rest(response, steps, request) + b"\n")
+                await response.write_eof()
             return response
 
     return web.route(method, path, answer)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession, UnixConnector, web
+from structlog.testing import capture_logs
 
 from minikubelet.api.refusals import RefusedError
 from minikubelet.server.app import ListenError, make_app
@@ -221,3 +222,26 @@ async def test_a_client_that_goes_away_ends_the_telling_only(path: Path) -> None
         async with session, session.post("http://x/long"):
             await begun.wait()
         await closed.wait()
+
+
+async def test_a_client_that_is_gone_when_a_command_ends_is_nobodys_error(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone, begun, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> AsyncGenerator[Step, None]:
+        yield Step(message="on")
+        begun.set()
+        await gone.wait()
+        ended.set()
+
+    with capture_logs() as logs:
+        async with serve_control(app(slow), path):
+            session = ClientSession(connector=UnixConnector(path=str(path)))
+            async with session, session.post("http://x/slow"):
+                await begun.wait()
+            await asyncio.sleep(0.05)  # for the server to see the end of the connection
+            gone.set()
+            await ended.wait()
+    assert [it for it in logs if it["log_level"] != "info"] == []
+    assert [it for it in caplog.records if it.levelname != "DEBUG"] == []
