@@ -102,6 +102,7 @@ class Reporting:
                 being_written=tuple(sorted(desired.being_written)),
                 objects=dict(Counter(key.kind for key in desired.objects)),
             ),
+            pod_logs_dir=str(self._config.pod_logs_dir),
             image_archives=self.image_archives(),
             pods=dict(Counter(pod.status.phase if pod.status else "Pending" for pod in self._live.all())),
             findings=self._findings,

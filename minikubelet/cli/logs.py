@@ -6,6 +6,7 @@ runs, says which pod has the name, which containers it has and whether one runs;
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections import deque
@@ -21,7 +22,7 @@ from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.errors import RefusedError, UnreachedError, not_found
 from minikubelet.cli.names import named, split_names
 from minikubelet.cli.settings import settings
-from minikubelet.cli.views import ContainerStatus, Pod
+from minikubelet.cli.views import ContainerStatus, Pod, View
 from minikubelet.config_file import ConfigError
 from minikubelet.pods.log_reading import LogReader, container_folder, instances
 
@@ -51,7 +52,7 @@ class _Wanted(NamedTuple):
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until the container has ended.")
 @click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
 @click.option(
-    "--logs-dir", type=click.Path(path_type=Path), help="Where the logs are. Default: podLogsDir of the configuration."
+    "--logs-dir", type=click.Path(path_type=Path), help="Where the logs are. Default: podLogsDir of the daemon."
 )
 @server_option
 def command(
@@ -75,31 +76,44 @@ def command(
     minikubelet logs web -c proxy --previous
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     ((_, name),) = split_names((pod if "/" in pod else f"pod/{pod}",), [named("pod")])
-    top = (logs_dir or _configured()).absolute()
     try:
+        top = (logs_dir or _said(server) or _configured()).absolute()
         wanted = _from_daemon(server, namespace, name, container)
     except UnreachedError as error:
         if follow:
             raise
+        top = (logs_dir or _configured()).absolute()
         click.echo(f"{error.message}\nWhat is in {top} is shown.", err=True)
         wanted = _from_files(top, namespace, name, container)
     try:
         with container_folder(top, wanted.folder, wanted.container) as folder:
-            attempt = _attempt(wanted, instances(folder), previous=previous)
+            attempt = _attempt(wanted, top, instances(folder), previous=previous)
             with LogReader(folder, attempt) as log:
-                _show(_last(log.read(), tail))
                 if follow and not previous and wanted.status is not None and wanted.status.state.running is not None:
+                    _show(_last(log.read(), tail))
                     _follow(log, folder, wanted, attempt, server)
-                _show(log.rest() if tail else ())
+                    _show(log.rest())
+                else:
+                    _show(_last(itertools.chain(log.read(), log.rest()), tail))
     except BrokenPipeError:  # whoever reads has had enough
         raise
     except FileNotFoundError as error:
-        raise _nothing(wanted, previous=previous) from error
+        raise _nothing(wanted, top, previous=previous) from error
     except PermissionError as error:
         raise click.ClickException(f"the logs in {top} may not be read by this user: run this as root") from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise click.ClickException(f"{top / wanted.folder / wanted.container}: cannot be read: {why}") from error
+
+
+def _said(server: str) -> Path | None:
+    """The folder of logs as the daemon says it, which may have been told another configuration file."""
+    said = decoded(fetch(server, "/status"), _LogsDir, server=server).pod_logs_dir
+    return Path(said) if said else None
+
+
+class _LogsDir(View, frozen=True, kw_only=True):
+    pod_logs_dir: str = ""
 
 
 def _configured() -> Path:
@@ -161,30 +175,30 @@ def _from_files(top: Path, namespace: str, name: str, container: str | None) -> 
     return _Wanted(name, namespace, container, newest.name.removeprefix(f"{namespace}_{name}_"), None)
 
 
-def _attempt(wanted: _Wanted, found: list[int], *, previous: bool) -> int:
+def _attempt(wanted: _Wanted, top: Path, found: list[int], *, previous: bool) -> int:
     """Which of the instances that have a log is meant. Raises click.ClickException."""
     status = wanted.status
     waits = status is not None and status.state.waiting is not None
     if waits and (status is None or status.last_state.terminated is None):
-        raise _nothing(wanted, previous=previous)  # what there is was written before the pod began anew
+        raise _nothing(wanted, top, previous=previous)  # what there is was written before the pod began anew
     if previous and not waits:  # one that waits to be started again is the previous one itself
         current = found[-1] if status is None and found else status.restart_count if status is not None else 0
         found = [it for it in found if it < current]
     if not found:
-        raise _nothing(wanted, previous=previous)
+        raise _nothing(wanted, top, previous=previous)
     return found[-1]
 
 
-def _nothing(wanted: _Wanted, *, previous: bool) -> click.ClickException:
+def _nothing(wanted: _Wanted, top: Path, *, previous: bool) -> click.ClickException:
     if previous:
         which = f'previous terminated container "{wanted.container}" in pod "{wanted.pod}"'
         return RefusedError("BadRequest", f"{which} not found")
     which = f'container "{wanted.container}" in pod "{wanted.pod}"'
-    waiting = wanted.status.state.waiting if wanted.status is not None else None
-    if waiting is not None or wanted.status is None:
-        why = f": {waiting.reason}" if waiting is not None and waiting.reason else ""
-        return RefusedError("BadRequest", f"{which} is waiting to start{why}")
-    return RefusedError("NotFound", f"{which} has left no log")
+    status = wanted.status or ContainerStatus(name=wanted.container)
+    if status.state.running or status.state.terminated or status.last_state.terminated:
+        return click.ClickException(f"{which} has left no log in {top}")
+    why = f": {status.state.waiting.reason}" if status.state.waiting is not None else ""
+    return RefusedError("BadRequest", f"{which} is waiting to start{why}")
 
 
 def _last(lines: Iterator[bytes], count: int) -> Iterable[bytes]:

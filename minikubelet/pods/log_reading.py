@@ -25,11 +25,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def container_folder(top: Path, pod: str, container: str) -> Iterator[int]:
-    """A descriptor of `top/pod/container`. Links count in `top` only. Raises OSError."""
+    """A descriptor of `top/pod/container`. Links count in `top` only. Raises OSError, ValueError."""
     with contextlib.ExitStack() as stack:
         folder = os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, folder)
         for name in (pod, container):
+            if "/" in name or name in ("", ".", ".."):
+                raise ValueError(f"{name!r} is no name of a folder")
             folder = os.open(name, _FOLDER, dir_fd=folder)
             stack.callback(os.close, folder)
         yield folder

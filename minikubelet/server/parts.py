@@ -85,6 +85,8 @@ class Status(_Part, frozen=True, kw_only=True):
     started_at: str
     runtime: RuntimeStatus
     manifests: ManifestsStatus
+    #: Where the logs of the pods are; empty: an older daemon, which does not say it.
+    pod_logs_dir: str = ""
     image_archives: ImageArchivesStatus = ImageArchivesStatus()
     #: How many pods there are, by phase.
     pods: dict[str, int] = {}

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
 
 def logs(node: PrivateNode, *arguments: str, server: str = "") -> subprocess.CompletedProcess[str]:
-    command = ["logs", "--logs-dir", str(node.logs), *arguments]
+    command = ["logs", *(("--logs-dir", str(node.logs)) if server else ()), *arguments]
     environment = {**os.environ, "MINIKUBELET_SERVER": server or node.url}
     return subprocess.run([*node.command, *command], capture_output=True, text=True, check=False, env=environment)
 
@@ -59,7 +59,7 @@ def test_both_streams_are_followed_to_the_end(lab: Lab) -> None:
         volumes=[{"name": "go", "hostPath": {"path": str(go)}}],
     )
     lab.comes_to(name, "Running")
-    command = [*lab.node.command, "logs", "--logs-dir", str(lab.node.logs), "-f", name]
+    command = [*lab.node.command, "logs", "-f", name]
     environment = {**os.environ, "MINIKUBELET_SERVER": lab.node.url}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as following:
         assert following.stdout is not None

@@ -77,6 +77,13 @@ def test_pipes_are_not_opened(home: Path, folder: int) -> None:
         LogReader(folder, 0)
 
 
+@pytest.mark.parametrize("name", ["..", "../m", ""])
+def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "default_web_u").mkdir()
+    with pytest.raises(ValueError, match="is no name of a folder"), container_folder(tmp_path, "default_web_u", name):
+        pass
+
+
 @pytest.mark.parametrize("linked", ["default_web_u", "default_web_u/m"])
 def test_folders_that_are_links_are_not_entered(tmp_path: Path, linked: str) -> None:
     elsewhere = tmp_path / "elsewhere"
