@@ -242,6 +242,7 @@ class Daemon:
                 state=self._state,
                 images=self._imaging.puller,
                 image_news=self._imaging.news,
+                image_uses=self._imaging.uses,
                 volumes=VolumeManager(
                     config.root_dir,
                     allocatable=node.allocatable,

@@ -19,6 +19,7 @@ from minikubelet.lifecycle.actions import Event
 from minikubelet.node.image_gc import Limits
 from minikubelet.node.image_keeper import ImageKeeper
 from minikubelet.pods.image_news import ImageNews
+from minikubelet.pods.image_uses import ImageUses
 from minikubelet.pods.images import Credentials, ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.recorder import EventRecorder
@@ -48,6 +49,7 @@ class Imaging:
         self._recorder = recorder
         self.service = ImageService(channel)
         self.news = ImageNews()
+        self.uses = ImageUses()
         self.archives = ImageArchives(
             config.image_archives_path,
             self.service,
@@ -69,6 +71,7 @@ class Imaging:
             self.service,
             CRIClient(channel),
             archives=self.archives,
+            uses=self.uses,
             wanted=self._wanted,
             sandbox_image=lambda: self._sandbox_image,
             limits=Limits(

@@ -1,6 +1,7 @@
 """Looks at the images there are and removes those that nothing needs: every five minutes, and when told to (GI-1).
 
-`image_gc` decides. `daemon` runs one `ImageKeeper`; the server lists and prunes by it.
+`image_gc` decides. `daemon` runs one `ImageKeeper`; the server lists and prunes by it. A pass takes seconds, and pods
+come meanwhile: so each image is looked at once more right before it is removed, and `pods.image_uses` asked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import structlog
 
 from minikubelet.node import image_gc
 from minikubelet.node.image_gc import Image, Limits, Sight, Usage
+from minikubelet.pods.image_uses import ImageUses
 from minikubelet.runtime.errors import ContainerRuntimeError
 from minikubelet.runtime.images import Record
 from minikubelet.runtime.pb import cri_pb2
@@ -29,6 +31,7 @@ class Images(Protocol):
     """What is needed of `runtime.images.ImageService`."""
 
     async def list_images(self) -> list[cri_pb2.Image]: ...
+    async def status(self, image: str) -> cri_pb2.Image | None: ...
     async def remove(self, image: str) -> None: ...
     async def records(self) -> dict[str, Record]: ...
     async def filesystem(self) -> list[cri_pb2.FilesystemUsage]: ...
@@ -55,6 +58,7 @@ class ImageKeeper:
         containers: Containers,
         *,
         archives: Archives,
+        uses: ImageUses,
         wanted: Callable[[], Collection[str]],
         sandbox_image: Callable[[], str],
         limits: Limits,
@@ -70,6 +74,7 @@ class ImageKeeper:
         self._images = images
         self._containers = containers
         self._archives = archives
+        self._uses = uses
         self._wanted = wanted
         self._sandbox_image = sandbox_image
         self._limits = limits
@@ -97,12 +102,17 @@ class ImageKeeper:
         """All images there are. Raises ContainerRuntimeError."""
         found = await self._images.list_images()
         records = await self._images.records()
-        used = {ref for it in await self._containers.list_containers() for ref in (it.image_ref, it.image.image)}
-        if await self._containers.list_pod_sandboxes():
-            used.add(self._sandbox_image())
+        used = await self._used()
         images = [self._seen(it, records, used) for it in found]
         self._sights = image_gc.seen(self._sights, images, now=self._clock())
         return images
+
+    async def _used(self) -> set[str]:
+        """The ids and names of the images that containers have, running or not."""
+        used = {ref for it in await self._containers.list_containers() for ref in (it.image_ref, it.image.image)}
+        if await self._containers.list_pod_sandboxes():
+            used.add(self._sandbox_image())
+        return used
 
     def _seen(self, image: cri_pb2.Image, records: Mapping[str, Record], used: Collection[str]) -> Image:
         names = (*image.repo_tags, *image.repo_digests)
@@ -112,7 +122,7 @@ class ImageKeeper:
             size=image.size,
             in_use=any(ref in used for ref in (image.id, *names)),
             protected=image_gc.protection(
-                names,
+                (image.id, *names),
                 pinned=image.pinned,
                 brought=bool(names) and all(name in records and records[name].brought for name in names),
                 sandbox_image=self._sandbox_image(),
@@ -161,12 +171,32 @@ class ImageKeeper:
     async def _remove(self, images: Sequence[Image]) -> AsyncGenerator[Image, None]:
         for image in images:
             try:
-                await self._images.remove(image.id)
+                removed = await self._remove_one(image)
             except ContainerRuntimeError as error:
                 log.warning("an image cannot be removed", image=_shown(image), error=str(error))
                 continue
-            log.info("image removed", image=_shown(image), size=image.size)
-            yield image
+            if removed:
+                log.info("image removed", image=_shown(image), size=image.size)
+                yield image
+
+    async def _remove_one(self, image: Image) -> bool:
+        """Unless it is needed by now, or has got another name since it was chosen: then the next pass may have it.
+
+        Raises ContainerRuntimeError.
+        """
+        with self._uses.removing((image.id, *image.names)) as may:
+            if not may:
+                return False
+            await self._archives.idle()
+            there = await self._images.status(image.id)
+            if there is None:
+                return False
+            records, used = await self._images.records(), await self._used()
+            now = self._seen(there, records, used)  # last, so that nothing can come between this and the removal
+            if now.in_use or now.protected != image.protected or not set(now.names) <= set(image.names):
+                return False
+            await self._images.remove(image.id)
+        return True
 
     async def _filesystem(self) -> Usage:
         systems = await self._images.filesystem()

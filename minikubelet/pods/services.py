@@ -9,6 +9,7 @@ from minikubelet.lifecycle.backoff import BackoffPolicy
 from minikubelet.pods.admission import Admit
 from minikubelet.pods.cgroups import PodCgroups
 from minikubelet.pods.image_news import ImageNews
+from minikubelet.pods.image_uses import ImageUses
 from minikubelet.pods.images import ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.objects import ObjectStore
@@ -29,6 +30,7 @@ class Services:
     state: RuntimeState
     images: ImagePuller
     image_news: ImageNews
+    image_uses: ImageUses
     volumes: VolumeManager
     users: UserRanges
     cgroups: PodCgroups

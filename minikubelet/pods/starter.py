@@ -105,17 +105,20 @@ class Starter:
             raise Abandoned
         version, environment = self._services.objects.version, Environment()
         news = self._services.image_news.moment
+        images, uses = images_of(pod.spec), self._services.image_uses
         try:
-            async with handle.may_cut():
-                config, environment = await self._config(action, pod, container)
-            async with handle.slot(self._services.starts, Turn.CONTAINER):
-                container_id = await uncut(
-                    self._create_and_start(action, pod, config, environment, handle),
-                    name=f"{pod.metadata.name} {action.key} calls",
-                )
+            with uses.held(images):
+                async with handle.may_cut():
+                    await uses.settled(images)
+                    config, environment = await self._config(action, pod, container)
+                async with handle.slot(self._services.starts, Turn.CONTAINER):
+                    container_id = await uncut(
+                        self._create_and_start(action, pod, config, environment, handle),
+                        name=f"{pod.metadata.name} {action.key} calls",
+                    )
         except ImageError as failure:
             error = failure.error
-            if self._services.image_news.since(news, images_of(pod.spec)):  # it came while we looked
+            if self._services.image_news.since(news, images):  # it came while we looked
                 error = msgspec.structs.replace(error, retry_at=min(error.retry_at, self._services.clock()))
             return partial(notes.start_failed, name=action.name, error=error)
         except _StartFailedError as failure:

@@ -10,6 +10,7 @@ import pytest
 
 from minikubelet.node.image_gc import Limits
 from minikubelet.node.image_keeper import ImageKeeper
+from minikubelet.pods.image_uses import ImageUses
 from tests.integration.runtime.conftest import Bench, sh
 from tests.support.images import BUSYBOX_NAME, PAUSE_NAME, Image, write_archive
 
@@ -38,6 +39,7 @@ async def test_a_disk_that_is_too_full_keeps_what_is_needed_and_tells_what_is_sh
         own_bench.images,
         own_bench.cri,
         archives=NoArchives(),
+        uses=ImageUses(),
         wanted=lambda: {"docker.io/library/wanted:1"},
         sandbox_image=lambda: PAUSE_NAME,
         limits=Limits(high=1, low=0, minimum_age=0),
@@ -47,7 +49,7 @@ async def test_a_disk_that_is_too_full_keeps_what_is_needed_and_tells_what_is_sh
     found = {name: it for it in await keeper.look() for name in it.names}
     assert {name: (it.in_use, it.protected) for name, it in found.items() if "latest" not in name} == {
         BUSYBOX_NAME: (True, ""),
-        PAUSE_NAME: (False, "sandbox image"),
+        PAUSE_NAME: (True, "sandbox image"),
         "docker.io/library/spare:1": (False, ""),
         "docker.io/library/wanted:1": (False, "manifest"),
     }

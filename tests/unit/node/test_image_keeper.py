@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 import pytest
 
 from minikubelet.node import image_keeper
 from minikubelet.node.image_gc import Limits, Usage
 from minikubelet.node.image_keeper import ImageKeeper
+from minikubelet.pods.image_uses import ImageUses
 from minikubelet.runtime.errors import ContainerRuntimeError
 from minikubelet.runtime.images import Record
 from minikubelet.runtime.pb import cri_pb2
@@ -31,10 +32,13 @@ class World:
         self.wanted: set[str] = set()
         self.held: set[str] = set()
         self.short: list[str] = []
+        self.uses = ImageUses()
+        self.removal: Callable[[str], Awaitable[None]] | None = None  # happens in the course of each
         self.keeper = ImageKeeper(
             self,
             self,
             archives=self,
+            uses=self.uses,
             wanted=lambda: self.wanted,
             sandbox_image=lambda: "pause",
             limits=limits or Limits(),
@@ -50,7 +54,12 @@ class World:
         name = image.removeprefix("id-")
         if name in self.busy:
             raise ContainerRuntimeError("no")
+        if self.removal is not None:
+            await self.removal(name)
         del self.images[name]
+
+    async def status(self, image: str) -> cri_pb2.Image | None:
+        return next((it for it in self.images.values() if image in (it.id, *it.repo_tags)), None)
 
     async def records(self) -> dict[str, Record]:
         return {name: Record(digest=name, brought=name not in self.others) for name in self.images}
@@ -152,3 +161,103 @@ async def test_d_8_the_sandbox_image_is_in_use_where_there_are_sandboxes() -> No
     assert [it.in_use for it in await world.keeper.look()] == [False, False]
     world.sandboxes = [cri_pb2.PodSandbox(id="s")]
     assert [(it.id, it.in_use) for it in await world.keeper.look()] == [("id-a", False), ("id-pause", True)]
+
+
+# ---- what comes while images are being removed ---------------------------------------
+def _wanted(world: World) -> None:
+    world.wanted = {"b"}
+
+
+def _wanted_by_id(world: World) -> None:
+    world.wanted = {"id-b"}
+
+
+def _used(world: World) -> None:
+    world.use("b")
+
+
+def _archived(world: World) -> None:
+    world.held = {"b"}
+
+
+def _others(world: World) -> None:
+    world.others = {"b"}
+
+
+def _renamed(world: World) -> None:
+    world.images["b"].repo_tags.append("a")
+
+
+def _gone(world: World) -> None:
+    del world.images["b"]
+
+
+COMES = [
+    pytest.param(_wanted, id="GI-1 a manifest names it"),
+    pytest.param(_wanted_by_id, id="GI-1 a manifest names it by its id"),
+    pytest.param(_used, id="GI-1 a container has it"),
+    pytest.param(_archived, id="GC-4 an archive holds it"),
+    pytest.param(_others, id="GC-4 others brought it anew"),
+    pytest.param(_renamed, id="GI-1 it got another name"),
+    pytest.param(_gone, id="GI-1 somebody else removed it"),
+]
+
+
+@pytest.mark.parametrize("comes", COMES)
+async def test_prune_asks_again_before_each_removal(comes: Callable[[World], None]) -> None:
+    world = World("a", "b", "c")
+    removed = []
+    async for image in world.keeper.prune(others=False):
+        removed.append(image.names[0])
+        if image.names[0] == "a":
+            comes(world)
+    assert removed == ["a", "c"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("comes", COMES)
+async def test_clean_up_asks_again_before_each_removal(comes: Callable[[World], None]) -> None:
+    world = World("a", "b", "c", capacity=30, limits=Limits(high=1, low=0))
+
+    async def during(name: str) -> None:
+        if name == "a":
+            comes(world)
+
+    world.removal = during
+    await world.until(image_keeper.PERIOD + 1)
+    assert set(world.images) - {"b"} == set()
+    assert ("b" in world.images) == (comes is not _gone)
+    assert world.short
+
+
+async def test_what_a_start_is_about_to_use_is_not_removed() -> None:
+    world = World("a", "b", "c")
+    with world.uses.held({"b"}):
+        assert [it.names[0] async for it in world.keeper.prune(others=False)] == ["a", "c"]
+    assert [it.names[0] async for it in world.keeper.prune(others=False)] == ["b"]
+
+
+async def test_a_start_waits_for_the_removal_of_its_image_and_not_for_who_reads_of_it() -> None:
+    world = World("a", "b")
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_name: str) -> None:
+        under_way.set()
+        await go_on.wait()
+
+    async def start() -> cri_pb2.Image | None:
+        with world.uses.held({"a"}):
+            await world.uses.settled({"a"})
+            return await world.status("a")
+
+    world.removal = slow
+    pruning = world.keeper.prune(others=False)
+    first = asyncio.ensure_future(anext(pruning))
+    await under_way.wait()
+    starting = asyncio.create_task(start())
+    await asyncio.sleep(0)
+    assert not starting.done()
+    go_on.set()
+    assert (await first).names == ("a",)
+    assert await starting is None
+    await pruning.aclose()

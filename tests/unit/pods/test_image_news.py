@@ -58,3 +58,8 @@ def test_the_images_of_a_pod_by_their_full_names() -> None:
         "example.com/a:1",
         f"docker.io/library/v@sha256:{'0' * 64}",
     }
+
+
+def test_an_image_that_a_pod_names_by_its_id_is_known_by_that() -> None:
+    identity = f"sha256:{'0' * 64}"
+    assert identity in images_of(PodSpec(containers=(Container(name="a", image=identity),)))
