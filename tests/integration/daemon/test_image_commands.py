@@ -57,7 +57,7 @@ async def test_list_import_and_prune_tell_whose_each_image_is(site: Site) -> Non
     await site.running()
     found = await _table(site)
     # containerd 2 pins it, and does not say that it is the sandbox image.
-    assert found.pop("minikubelet.invalid/pause:1") in {("no", "sandbox image"), ("no", "pinned")}
+    assert found.pop("minikubelet.invalid/pause:1") in {("yes", "sandbox image"), ("no", "pinned")}
     assert found == {
         "docker.io/library/busybox:1.36": ("yes", "manifest"),
         "docker.io/library/busybox:latest": ("yes", "manifest"),

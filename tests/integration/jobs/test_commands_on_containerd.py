@@ -312,6 +312,6 @@ def test_what_acts_is_not_on_the_port_and_what_is_not_there_is_told(node: Privat
     assert node.cli("delete", "pod", "none", "--ignore-not-found") == ""
     assert 'cronjobs.batch "none" not found' in refused(node, "job", "run", "--from", "cronjob/none")
     request = urllib.request.Request(f"{node.url}/pods/default/none", method="DELETE")  # noqa: S310 - our own URL
-    with pytest.raises(urllib.error.HTTPError, match="404") as caught:
+    with pytest.raises(urllib.error.HTTPError, match="405") as caught:
         urllib.request.urlopen(request, timeout=10)  # noqa: S310 - as above
-    assert json.loads(caught.value.read())["message"] == "there is nothing at /pods/default/none"
+    assert json.loads(caught.value.read())["message"] == "/pods/default/none does not take DELETE, only GET, HEAD"
