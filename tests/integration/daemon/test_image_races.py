@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,13 @@ from tests.support.site import private_site
 
 pytestmark = [pytest.mark.containerd, pytest.mark.timeout(180)]
 
-NAMES = [f"example.invalid/race:{number}" for number in range(30)]
+NAMES = [f"example.invalid/race:{number}" for number in range(60)]
+
+
+def _pod(number: int) -> str:
+    main = {"name": "main", "image": NAMES[number], "imagePullPolicy": "Never"}
+    spec = {"terminationGracePeriodSeconds": 0, "containers": [main]}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod{number}"}, "spec": spec})
 
 
 async def test_pods_that_begin_during_a_prune_keep_their_images(tmp_path: Path) -> None:
@@ -34,11 +41,11 @@ async def test_pods_that_begin_during_a_prune_keep_their_images(tmp_path: Path) 
 
         archive = await asyncio.to_thread(write_archive, tmp_path / "images.tar", images)
         await asyncio.to_thread(site.node.cli, "images", "import", str(archive))
+        staged = site.node.base / "staged"
+        staged.write_text("\n---\n".join(_pod(number) for number in range(len(NAMES))))
         pruning = asyncio.create_task(asyncio.to_thread(site.node.cli, "images", "prune"))
         await site.until("the first image is gone", begun)
-        for number, name in enumerate(NAMES):
-            main = {"name": "main", "image": name, "imagePullPolicy": "Never"}
-            site.drop(f"pod{number}", containers=[main], initContainers=[], volumes=[], terminationGracePeriodSeconds=0)
+        staged.rename(site.node.manifests / "pods.yaml")
         said = await pruning
         await site.until("each pod runs or has no image", settled)
         removed = {name for name in NAMES if f"{name} removed" in said}
