@@ -1,7 +1,7 @@
 """Load an image archive into containerd without `ctr` and without a registry (CD 9).
 
-The blobs go to containerd's content store under a lease, then the images are named. `archive_file` reads the file,
-`archive_contents` makes sense of it; `images.ImageService.import_archive` is the way in.
+The blobs go to containerd's content store under a lease, then the images are named. `archive_reader` reads the file;
+`images.ImageService.import_archive` is the way in.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import platform
 import secrets
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
 from google.protobuf import field_mask_pb2
 
-from minikubelet.runtime.archive_contents import Blob, NamedImage, read_contents
-from minikubelet.runtime.archive_file import PIECE, ArchiveError, Member, opened, pieces, survey
+from minikubelet.runtime.archive_contents import Blob, NamedImage
+from minikubelet.runtime.archive_file import PIECE, ArchiveError
+from minikubelet.runtime.archive_reader import ArchiveReader
 from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import translated
 from minikubelet.runtime.pb import (
@@ -52,27 +51,21 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedIma
     Nothing is written before all of the file was read and found whole; of what is there already nothing is written
     again. The images are there for CRI a few milliseconds later.
     """
-    with contextlib.ExitStack() as stack:
-        file = await asyncio.to_thread(stack.enter_context, opened(path))
-        try:
-            contents = read_contents(await _surveyed(file), architecture=platform.machine())
-            with translated():
-                async with _lease(channel) as metadata:
-                    await _put(content_pb2_grpc.ContentStub(channel), file, contents.blobs, metadata)
-                    for image in contents.images:
-                        await _name(channel, image, metadata)
-        except ArchiveError as error:
-            raise ArchiveError(f"{path}: {error}") from error
+    async with ArchiveReader(path) as reader:
+        contents = await reader.contents()
+        with translated():
+            async with _lease(channel) as metadata:
+                try:
+                    await _put(content_pb2_grpc.ContentStub(channel), reader, contents.blobs, metadata)
+                except _ChangedError as error:
+                    raise reader.error(error) from error
+                for image in contents.images:
+                    await _name(channel, image, metadata)
     return list(contents.images)
 
 
-async def _surveyed(file: IO[bytes]) -> Mapping[str, Member]:
-    """What is in the file. A cancellation ends the reading soon, or it would hold up the daemon's end."""
-    cancelled = threading.Event()
-    try:
-        return await asyncio.to_thread(survey, file, cancelled=cancelled.is_set)
-    finally:
-        cancelled.set()
+class _ChangedError(ArchiveError):
+    """What is read is not what was surveyed."""
 
 
 @asynccontextmanager
@@ -92,15 +85,15 @@ async def _lease(channel: grpc.aio.Channel) -> AsyncIterator[Metadata]:
 
 
 async def _put(
-    store: content_pb2_grpc.ContentAsyncStub, file: IO[bytes], blobs: Sequence[Blob], metadata: Metadata
+    store: content_pb2_grpc.ContentAsyncStub, reader: ArchiveReader, blobs: Sequence[Blob], metadata: Metadata
 ) -> None:
     """Write the blobs that are missing, and set the labels of the others."""
     there = {blob.digest: await _has(store, blob, metadata) for blob in blobs}
-    streamed = {blob.member: blob for blob in blobs if blob.data is None and not there[blob.digest]}
+    streamed = {blob.place: blob for blob in blobs if blob.data is None and not there[blob.digest]}
     if streamed:
-        source = pieces(file, streamed.keys())
-        while (first := await asyncio.to_thread(next, source, None)) is not None:
-            await _write(store, streamed[first[0]], _rest(first[1], source), metadata)
+        async with contextlib.aclosing(reader.pieces(streamed.keys())) as source:
+            async for place, piece in source:
+                await _write(store, streamed[place], _rest(piece, source), metadata)
     for blob in blobs:  # manifests come after what they refer to
         missing = None if there[blob.digest] else blob.data
         if missing is not None and await _write(store, blob, _at_once(missing), metadata):
@@ -122,11 +115,11 @@ async def _has(store: content_pb2_grpc.ContentAsyncStub, blob: Blob, metadata: M
     return True
 
 
-async def _rest(piece: bytes, source: Iterator[tuple[str, bytes]]) -> AsyncIterator[bytes]:
+async def _rest(piece: bytes, source: AsyncIterator[tuple[int, bytes]]) -> AsyncIterator[bytes]:
     """One member's pieces, of which the first is at hand already."""
     while piece:
         yield piece
-        _, piece = await asyncio.to_thread(next, source, ("", b""))
+        _, piece = await anext(source, (0, b""))
 
 
 async def _at_once(data: bytes) -> AsyncIterator[bytes]:
@@ -161,7 +154,7 @@ async def _write(
         with contextlib.suppress(grpc.aio.AioRpcError):
             await store.Abort(content_pb2.AbortRequest(ref=ref), metadata=metadata, timeout=_SHORT)
         if error.code() is grpc.StatusCode.FAILED_PRECONDITION:  # it was whole a moment ago
-            raise ArchiveError("was changed while it was read") from error
+            raise _ChangedError("was changed while it was read") from error
         raise
     except BaseException:
         call.cancel()  # the lease takes with it what was written

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
@@ -22,6 +22,8 @@ _INDEX_TYPES = ("application/vnd.oci.image.index.v1+json", f"{_DOCKER}.distribut
 _NAME_KEY = "io.containerd.image.name"
 _REF_KEY = "org.opencontainers.image.ref.name"
 _MOST_LINKS = 8
+#: What real archives stay far below: indexes within each other, what all documents refer to, and names.
+_DEEPEST, _MOST_REFERENCES, _MOST_NAMES = 8, 10_000, 1_000
 #: An image's word for what uname says, and what such a host runs besides its own.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "armv6l": "arm", "i686": "386"}
 _RUNS = {"amd64": frozenset({"amd64", "386"}), "arm64": frozenset({"arm64", "arm"})}
@@ -30,12 +32,15 @@ T = TypeVar("T")
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
-    """A blob to be: bytes at hand, or a member of the tar. `labels` are its references for garbage collection."""
+    """A blob to be: bytes at hand, or the member at a place of the tar.
+
+    `labels` are its references for garbage collection.
+    """
 
     digest: str
     size: int
     data: bytes | None = None
-    member: str = ""
+    place: int = -1
     labels: Mapping[str, str] = {}
 
 
@@ -108,15 +113,21 @@ def read_contents(members: Mapping[str, Member], *, architecture: str = "") -> C
 
 
 def _read_oci(members: Mapping[str, Member], architecture: str) -> Contents:
-    blobs: dict[str, Blob] = {}
+    layout = _Layout(members)
     images = []
-    for entry in _load(members, "index.json", _Index).manifests:
-        made_for = _collect_oci(members, entry, blobs)
+    for entry in layout.counted(_load(members, "index.json", _Index).manifests):
+        made_for = layout.collect(entry)
         name = _annotated_name(entry.annotations or {})
         if entry.media_type in _INDEX_TYPES:  # a lone manifest is run as it is
             _check_platform(name, made_for, architecture)
         if name:
             images.append(_named(name, media_type=entry.media_type, digest=entry.digest, size=entry.size))
+    return _contents(layout.blobs, images)
+
+
+def _contents(blobs: Mapping[str, Blob], images: Sequence[NamedImage]) -> Contents:
+    if len(images) > _MOST_NAMES:
+        raise ArchiveError(f"names more than {_MOST_NAMES} images")
     return Contents(blobs=tuple(blobs.values()), images=tuple(images))
 
 
@@ -141,36 +152,72 @@ def _check_platform(name: str, made_for: AbstractSet[str], architecture: str) ->
         raise ArchiveError(f"{name or 'an image'} is made for {others}, and not for {host} as this host needs it")
 
 
-def _collect_oci(members: Mapping[str, Member], descriptor: _Descriptor, blobs: dict[str, Blob]) -> frozenset[str]:
-    """Add the blob of a manifest or index and all it refers to; children first.
+class _References:
+    """Counts what documents refer to: a small one may name one thing a million times."""
 
-    Returns the architectures that it is made for, as far as they are known.
-    """
-    made_for: set[str] = set()
-    name = _blob_name(descriptor)
-    member = _whole_blob(members, descriptor)
-    labels = {}
-    if descriptor.media_type in _INDEX_TYPES:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def counted(self, parts: Sequence[T]) -> Sequence[T]:
+        self._count += len(parts)
+        if self._count > _MOST_REFERENCES:
+            raise ArchiveError(
+                f"refers to more than {_MOST_REFERENCES} manifests and layers, which no image archive does"
+            )
+        return parts
+
+
+class _Layout(_References):
+    def __init__(self, members: Mapping[str, Member]) -> None:
+        super().__init__()
+        self._members = members
+        self._made_for: dict[str, frozenset[str]] = {}
+        #: By digest.
+        self.blobs: dict[str, Blob] = {}
+
+    def collect(self, descriptor: _Descriptor, *, depth: int = 0) -> frozenset[str]:
+        """Add the blob of a manifest or index and all it refers to; children first.
+
+        Returns the architectures that it is made for, as far as they are known.
+        """
+        member = _whole_blob(self._members, descriptor)
+        # The same bytes may be called an index in one place and a manifest in another.
+        seen = f"{descriptor.media_type in _INDEX_TYPES} {descriptor.digest}"
+        if seen in self._made_for:
+            return self._made_for[seen]
+        if descriptor.media_type in _INDEX_TYPES:
+            if depth >= _DEEPEST:
+                raise ArchiveError(f"has indexes in indexes, more than {_DEEPEST} deep")
+            labels, made_for = self._of_index(descriptor, depth)
+        else:
+            labels, made_for = self._of_manifest(descriptor)
+        self.blobs[descriptor.digest] = Blob(
+            digest=descriptor.digest, size=member.size, data=member.document, place=member.place, labels=labels
+        )
+        self._made_for[seen] = frozenset(made_for - {"", "unknown"})
+        return self._made_for[seen]
+
+    def _of_index(self, descriptor: _Descriptor, depth: int) -> tuple[dict[str, str], set[str]]:
+        labels: dict[str, str] = {}
+        made_for: set[str] = set()
         # Archives of one platform often carry an index that still lists the others.
-        for i, child in enumerate(_load(members, name, _Index).manifests):
-            if _blob_name(child) in members:
-                made_for |= _collect_oci(members, child, blobs)
+        for i, child in enumerate(self.counted(_load(self._members, _blob_name(descriptor), _Index).manifests)):
+            if _blob_name(child) in self._members:
+                made_for |= self.collect(child, depth=depth + 1)
                 labels[f"{_REF}.m.{i}"] = child.digest
         if not labels:
             raise ArchiveError(f"index {descriptor.digest} has none of its manifests in the archive")
-    else:
-        manifest = _load(members, name, _Manifest)
-        labels[f"{_REF}.config"] = manifest.config.digest
-        labels |= {f"{_REF}.l.{i}": layer.digest for i, layer in enumerate(manifest.layers)}
+        return labels, made_for
+
+    def _of_manifest(self, descriptor: _Descriptor) -> tuple[dict[str, str], set[str]]:
+        manifest = _load(self._members, _blob_name(descriptor), _Manifest)
+        labels = {f"{_REF}.config": manifest.config.digest}
+        labels |= {f"{_REF}.l.{i}": layer.digest for i, layer in enumerate(self.counted(manifest.layers))}
         for part in (manifest.config, *manifest.layers):
-            size = _whole_blob(members, part).size
-            blobs.setdefault(part.digest, Blob(digest=part.digest, size=size, member=_blob_name(part)))
-        if config := members[_blob_name(manifest.config)].document:
-            made_for.add(_decoded(config, _Config, manifest.config.digest).architecture)
-    blobs[descriptor.digest] = Blob(
-        digest=descriptor.digest, size=member.size, data=member.document, member=name, labels=labels
-    )
-    return frozenset(made_for - {"", "unknown"})
+            member = _whole_blob(self._members, part)
+            self.blobs.setdefault(part.digest, Blob(digest=part.digest, size=member.size, place=member.place))
+        config = self._members[_blob_name(manifest.config)].document
+        return labels, {_decoded(config, _Config, manifest.config.digest).architecture} if config else set()
 
 
 def _blob_name(descriptor: _Descriptor) -> str:
@@ -189,15 +236,17 @@ def _whole_blob(members: Mapping[str, Member], descriptor: _Descriptor) -> Membe
 def _read_docker(members: Mapping[str, Member]) -> Contents:
     blobs: dict[str, Blob] = {}
     images = []
-    for entry in _load(members, "manifest.json", tuple[_Saved, ...]):
-        config = _of_member(members, entry.config)
-        layers = [_of_member(members, layer) for layer in entry.layers]
+    references = _References()
+    for entry in references.counted(_load(members, "manifest.json", tuple[_Saved, ...])):
+        config = _of_member(_followed(members, entry.config))
+        found = [_followed(members, layer) for layer in references.counted(entry.layers)]
+        layers = [_of_member(layer) for layer in found]
         _check_layers(members, entry)
         manifest = {
             "schemaVersion": 2,
             "mediaType": f"{_DOCKER}.distribution.manifest.v2+json",
             "config": _descriptor(f"{_DOCKER}.container.image.v1+json", config),
-            "layers": [_descriptor(_layer_type(members[layer.member]), layer) for layer in layers],
+            "layers": [_descriptor(_layer_type(it), layer) for it, layer in zip(found, layers, strict=True)],
         }
         data = json.dumps(manifest, separators=(",", ":")).encode()
         labels = {f"{_REF}.config": config.digest}
@@ -207,18 +256,17 @@ def _read_docker(members: Mapping[str, Member]) -> Contents:
         blobs[digest] = Blob(digest=digest, size=len(data), data=data, labels=labels)
         images += [
             _named(tag, media_type=str(manifest["mediaType"]), digest=digest, size=len(data))
-            for tag in entry.repo_tags or ()
+            for tag in references.counted(entry.repo_tags or ())
         ]
-    return Contents(blobs=tuple(blobs.values()), images=tuple(images))
+    return _contents(blobs, images)
 
 
-def _of_member(members: Mapping[str, Member], name: str) -> Blob:
+def _of_member(member: Member) -> Blob:
     """A blob that is known by file name only: its digest is the one computed."""
-    target, member = _followed(members, name)
-    return Blob(digest=member.digest, size=member.size, member=target)
+    return Blob(digest=member.digest, size=member.size, place=member.place)
 
 
-def _followed(members: Mapping[str, Member], name: str) -> tuple[str, Member]:
+def _followed(members: Mapping[str, Member], name: str) -> Member:
     """The file of that name; older `docker save` makes links of layers that it has already."""
     target = name
     for _ in range(_MOST_LINKS):
@@ -226,17 +274,17 @@ def _followed(members: Mapping[str, Member], name: str) -> tuple[str, Member]:
         if member is None:
             break
         if not member.link:
-            return target, member
+            return member
         target = member.link
     raise ArchiveError(f"{name} is missing")
 
 
 def _check_layers(members: Mapping[str, Member], entry: _Saved) -> None:
     """The configuration names each layer by its digest when unpacked: all there is to tell a damaged one by."""
-    _, config = _followed(members, entry.config)
+    config = _followed(members, entry.config)
     expected = _decoded(config.document or b"", _Config, entry.config).rootfs.diff_ids
     for layer, diff_id in zip(entry.layers, expected, strict=False):
-        _, member = _followed(members, layer)
+        member = _followed(members, layer)
         if not member.head.startswith((GZIP, ZSTD)) and diff_id != member.digest:
             raise ArchiveError(f"layer {layer} is damaged: its content is another")
 
@@ -260,5 +308,5 @@ def _load(members: Mapping[str, Member], name: str, type_: type[T]) -> T:
 def _decoded(data: bytes, type_: type[T], name: str) -> T:
     try:
         return msgspec.json.decode(data, type=type_)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise ArchiveError(f"{name} is damaged: {error}") from error

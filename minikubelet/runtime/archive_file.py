@@ -22,22 +22,19 @@ from typing import IO, cast
 
 import msgspec
 
+from minikubelet.runtime.tar_stream import PIECE, ArchiveError, Entry, GivenUpError, TarStream
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-#: Bytes that are read, and sent, at a time; must stay well below containerd's limit of 16 MiB for a message.
-PIECE = 1 << 20
+__all__ = ["GZIP", "PIECE", "ZSTD", "ArchiveError", "GivenUpError", "Member", "opened", "pieces", "survey"]
+
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 #: What real archives stay far below, and what keeps memory in bounds whatever the file is.
-_MOST_MEMBERS = 10_000
 _LARGEST_DOCUMENT, _ALL_DOCUMENTS = 4 << 20, 32 << 20
 _ALGORITHMS = ("sha256", "sha512")
-
-
-class ArchiveError(Exception):
-    """The file is not an image archive, or not a whole one. The text says what is wrong with it."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,18 +49,20 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     document: bytes | None = None
     #: Another member's name: it stands for that one.
     link: str = ""
+    #: Which member it is: of several with one name the last counts.
+    place: int = 0
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file, open for reading. Raises ArchiveError, with its path."""
+    """The file, open for reading. Raises ArchiveError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        raise ArchiveError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ArchiveError(f"cannot be read: {error.strerror}") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ArchiveError(f"{path}: is not a regular file")
+            raise ArchiveError("is not a regular file")
         # By descriptor, since it was opened so that a pipe cannot hold us up.
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
             yield cast("IO[bytes]", file)
@@ -71,72 +70,65 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         os.close(descriptor)
 
 
-def survey(file: IO[bytes], *, cancelled: Callable[[], bool] = lambda: False) -> Mapping[str, Member]:
+def survey(file: IO[bytes], *, given_up: Callable[[], bool] = lambda: False) -> Mapping[str, Member]:
     """All that is in the archive, by name. Reads the whole file.
 
-    `cancelled` is asked before each piece; then what was found so far comes back. Raises ArchiveError.
+    `given_up` is asked before each piece. Raises ArchiveError, GivenUpError.
     """
     found: dict[str, Member] = {}
     left = _ALL_DOCUMENTS
-    with _told(), _tar(file) as tar:
-        for member in tar:
-            if len(found) >= _MOST_MEMBERS:
-                raise ArchiveError(f"has more than {_MOST_MEMBERS} files, which no image archive has")
-            name = _plain(member.name)
-            if member.issym():
-                found[name] = Member(link=_plain(posixpath.join(posixpath.dirname(name), member.linkname)))
-            elif member.islnk():
-                found[name] = Member(link=_plain(member.linkname))
-            elif member.isfile():
-                found[name] = _read(tar, member, name, room=left, cancelled=cancelled)
+    with _told(), _tar(file, given_up) as tar:
+        for entry in tar.entries():
+            name = _plain(entry.name)
+            if entry.type == tarfile.SYMTYPE:
+                target = _plain(posixpath.join(posixpath.dirname(name), entry.link))
+                found[name] = Member(link=target, place=entry.place)
+            elif entry.type == tarfile.LNKTYPE:
+                found[name] = Member(link=_plain(entry.link), place=entry.place)
+            elif entry.is_file:
+                found[name] = _read(entry, name, room=left)
                 left -= len(found[name].document or b"")
-            if cancelled():
-                break
     return found
 
 
-def pieces(file: IO[bytes], wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """The content of these members, in the archive's order: name and piece by piece. Stops after the last of them.
+def pieces(
+    file: IO[bytes], wanted: Collection[int], *, given_up: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[int, bytes]]:
+    """The content of the members at these places, in the archive's order: piece by piece. Stops after the last of them.
 
-    An empty piece ends each member. Raises ArchiveError.
+    An empty piece ends each member. `given_up` is asked before each piece. Raises ArchiveError, GivenUpError.
     """
-    left = set(wanted)
-    with _told(), _tar(file) as tar:
-        for member in tar:
-            name = _plain(member.name)
-            if name not in left or not member.isfile():
-                continue
-            left.discard(name)
-            source = tar.extractfile(member)
-            while source is not None and (piece := source.read(PIECE)):
-                yield name, piece
-            yield name, b""
-            if not left:
+    last = max(wanted, default=-1)
+    with _told(), _tar(file, given_up) as tar:
+        for entry in tar.entries():
+            if entry.place in wanted:
+                for piece in entry.content:
+                    yield entry.place, piece
+                yield entry.place, b""
+            if entry.place >= last:
                 return
 
 
-def _read(
-    tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, *, room: int, cancelled: Callable[[], bool]
-) -> Member:
-    source = tar.extractfile(member)
-    if source is None:
-        return Member()
+def _read(entry: Entry, name: str, *, room: int) -> Member:
     digest = hashlib.new(_algorithm(name), usedforsecurity=True)
-    piece = head = source.read(PIECE)
-    may_be_document = head[:1] in (b"{", b"[") and member.size <= _LARGEST_DOCUMENT
-    if may_be_document and member.size > room:
-        raise ArchiveError(f"has more than {_ALL_DOCUMENTS >> 20} MiB of JSON, which no image archive has")
-    document = bytearray()
-    while piece and not cancelled():
+    head = b""
+    document: bytearray | None = None
+    for piece in entry.content:
+        if not head:
+            head = piece
+            if head[:1] in (b"{", b"[") and entry.size <= _LARGEST_DOCUMENT:
+                document = bytearray()
+                if entry.size > room:
+                    raise ArchiveError(f"has more than {_ALL_DOCUMENTS >> 20} MiB of JSON, which no image archive has")
         digest.update(piece)
-        if may_be_document:
+        if document is not None:
             document += piece
-        piece = source.read(PIECE)
     return Member(
-        size=member.size,
+        size=entry.size,
         digest=f"{digest.name}:{digest.hexdigest()}",
         head=head[:4],
-        document=bytes(document) if may_be_document else None,
+        document=None if document is None else bytes(document),
+        place=entry.place,
     )
 
 
@@ -147,17 +139,18 @@ def _algorithm(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _tar(file: IO[bytes]) -> Iterator[tarfile.TarFile]:
+def _tar(file: IO[bytes], given_up: Callable[[], bool]) -> Iterator[TarStream]:
     file.seek(0)
     head = file.read(4)
     file.seek(0)
     if head.startswith((GZIP, ZSTD)):
         packed = gzip.open(file) if head.startswith(GZIP) else zstd.open(file)  # noqa: SIM115  below
-        with cast("IO[bytes]", packed) as plain, tarfile.open(fileobj=plain, mode="r|", bufsize=PIECE) as tar:
-            yield tar
+        with cast("IO[bytes]", packed) as plain:
+            yield TarStream(plain, given_up=given_up)
+    elif head:
+        yield TarStream(file, given_up=given_up)
     else:
-        with tarfile.open(fileobj=file, mode="r:") as tar:
-            yield tar
+        raise ArchiveError("is not a tar archive: it is empty")
 
 
 @contextlib.contextmanager
@@ -167,10 +160,6 @@ def _told() -> Iterator[None]:
         yield
     except EOFError as error:
         raise ArchiveError("ends too early: it was not copied to its end") from error
-    except tarfile.TarError as error:
-        if "unexpected end of data" in str(error):
-            raise ArchiveError("ends too early: it was not copied to its end") from error
-        raise ArchiveError(f"is not a tar archive, or a damaged one: {error}") from error
     except (zlib.error, zstd.ZstdError, OSError) as error:
         raise ArchiveError(f"cannot be read: {error}") from error
 

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,76 @@ def test_an_index_refers_to_the_manifests_that_are_there_and_leaves_out_other_pl
     index = layout.blob(INDEX, json.dumps({"manifests": [elsewhere, here]}).encode())
     contents = layout.read(named(index, name="x:1"))
     assert contents.blobs[-1].labels == {"containerd.io/gc.ref.content.m.1": here["digest"]}
+
+
+def _indexes(layout: Layout, below: dict[str, Any], *, levels: int, fan: int = 1) -> dict[str, Any]:
+    """Indexes in indexes, each referring to the one below it so often."""
+    for _ in range(levels):
+        below = layout.blob(INDEX, json.dumps({"manifests": [below] * fan}).encode())
+    return below
+
+
+def test_what_is_referred_to_in_many_ways_is_read_once() -> None:
+    layout = Layout()
+    top = _indexes(layout, layout.image(), levels=8, fan=1000)
+    contents = layout.read(named(top, name="x:1"))
+    assert len(contents.blobs) == 3 + 8
+
+
+@pytest.mark.parametrize("levels", [9, 2000])
+def test_indexes_in_indexes_have_an_end(levels: int) -> None:
+    layout = Layout()
+    with pytest.raises(ArchiveError, match="indexes in indexes, more than 8 deep"):
+        layout.read(named(_indexes(layout, layout.image(), levels=levels), name="x:1"))
+
+
+def _many_layers(layout: Layout) -> list[dict[str, Any]]:
+    manifest = {"config": layout.blob(CONFIG, b"{}"), "layers": [layout.blob(LAYER, b"l")] * 10_001}
+    return [named(layout.blob(MANIFEST, json.dumps(manifest).encode()), name="x:1")]
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        pytest.param(
+            lambda it: [named(it.image(), name="x:1")] * 10_001, "refers to more than 10000", id="entries of index.json"
+        ),
+        pytest.param(
+            lambda it: [named(_indexes(it, it.image(), levels=1, fan=10_001), name="x:1")],
+            "refers to more than 10000",
+            id="entries of an index",
+        ),
+        pytest.param(_many_layers, "refers to more than 10000", id="layers"),
+        pytest.param(lambda it: [named(it.image(), name="x:1")] * 1001, "names more than 1000 images", id="names"),
+    ],
+)
+def test_a_layout_refers_to_no_more_than_makes_sense(
+    entries: Callable[[Layout], list[dict[str, Any]]], problem: str
+) -> None:
+    layout = Layout()
+    with pytest.raises(ArchiveError, match=problem):
+        layout.read(*entries(layout))
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        pytest.param([{"Config": "c", "RepoTags": ["x:1"], "Layers": ["l"] * 10_001}], id="layers"),
+        pytest.param([{"Config": "c", "RepoTags": ["x:1"], "Layers": []}] * 10_001, id="images"),
+        pytest.param([{"Config": "c", "RepoTags": ["x:1"] * 10_001, "Layers": []}], id="tags"),
+    ],
+)
+def test_a_docker_archive_refers_to_no_more_than_makes_sense(saved: list[dict[str, Any]]) -> None:
+    with pytest.raises(ArchiveError, match="refers to more than 10000"):
+        read({"manifest.json": json.dumps(saved).encode(), "c": b"{}", "l": b"x"})
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"manifests":' + b"[" * 100_000, b'{"x":' + b'{"x":' * 100_000, b'{"manifests":"\xff"}']
+)
+def test_json_that_is_nested_or_no_text_is_told(text: bytes) -> None:
+    with pytest.raises(ArchiveError, match="is damaged"):
+        read({"index.json": text})
 
 
 def test_a_docker_archive_gets_a_manifest_of_its_own() -> None:
