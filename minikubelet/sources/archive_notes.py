@@ -44,6 +44,10 @@ class ArchiveNotes:
     def files(self) -> list[str]:
         return list(self._notes)
 
+    def images(self) -> frozenset[str]:
+        """The names of all images that are noted."""
+        return frozenset(name for note in self._notes.values() for name in note.images)
+
     def of(self, file: str) -> Note | None:
         return self._notes.get(file)
 

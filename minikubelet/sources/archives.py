@@ -5,7 +5,9 @@
 image of it. `pods.images` asks it to `bring` an image before it takes one for missing; clean-up asks for the `names`
 that are not to be removed.
 
-Of several archives with an image of one name the one imported last counts; when its file goes, the next does.
+Of several archives with an image of one name the one imported last counts; when its file goes, the next does. An
+import ends when its file goes or changes. Nobody waits for long for an archive that takes long: who needs an image of
+it is told when it has arrived.
 """
 
 from __future__ import annotations
@@ -23,15 +25,24 @@ from minikubelet.api.image_name import ImageNameError, full_name
 from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
 from minikubelet.runtime.images import Record
-from minikubelet.sources.archive_files import FOLDER, is_archive, settled_archive, signature_now, why_unreadable
+from minikubelet.sources.archive_files import (
+    FOLDER,
+    Settled,
+    is_archive,
+    settled_archive,
+    signature_now,
+    why_unreadable,
+)
 from minikubelet.sources.archive_notes import ArchiveNotes, Note
 from minikubelet.sources.folder_watch import FolderWatch
-from minikubelet.sources.listing import Look
+from minikubelet.sources.listing import Look, shown
 from minikubelet.sources.reading import Signature, UnusableError
 from minikubelet.sources.trouble import Trouble
 
 #: Seconds until what containerd refused is tried again, doubling.
 _RETRY_FIRST, _RETRY_MAX = 10.0, 300.0
+#: Seconds after which an archive that is not imported yet is not waited for any more.
+_PATIENCE = 60.0
 
 
 class Images(Protocol):
@@ -56,6 +67,7 @@ class ArchivesStatus(msgspec.Struct, frozen=True, kw_only=True):
 class _Archive(msgspec.Struct, kw_only=True):
     """A file of the folder as far as it was dealt with."""
 
+    path: Path
     #: None: it cannot be read, or not yet.
     signature: Signature | None = None
     #: What is known of the import of this content, or of an earlier one.
@@ -65,6 +77,10 @@ class _Archive(msgspec.Struct, kw_only=True):
     #: When what containerd refused is tried again, and after what pause.
     retry_at: float | None = None
     pause: float = 0.0
+
+
+class _GivenUpError(Exception):
+    """What is imported is not in the folder any more."""
 
 
 class ImageArchives:
@@ -91,7 +107,10 @@ class ImageArchives:
         self._arrived = arrived
         self._log = structlog.get_logger(__name__).bind(folder=str(self._path))
         self._files: dict[str, _Archive] = {}
-        self._due: set[str] = set()
+        #: What is to be imported, or looked at again, and since when.
+        self._due: dict[str, float] = {}
+        #: The import that goes on: of which file.
+        self._importing: tuple[_Archive, asyncio.Task[list[NamedImage]]] | None = None
         self._folder_error = ""
         self._folders: frozenset[str] = frozenset()
         self._looked = False
@@ -102,7 +121,7 @@ class ImageArchives:
     async def run(self) -> None:
         """Until cancelled."""
         await self._notes.load()
-        watch: FolderWatch[Signature] = FolderWatch(
+        watch: FolderWatch[Settled] = FolderWatch(
             self._path,
             takes=is_archive,
             read=functools.partial(settled_archive, leaseless_patience=self._check_frequency),
@@ -116,15 +135,15 @@ class ImageArchives:
 
     # ---- for the rest of the daemon --------------------------------------------------
     def names(self) -> frozenset[str]:
-        """The images, by full name, of all archives that are there."""
-        return frozenset(name for it in self._files.values() for name in (it.note.images if it.note else ()))
+        """The images, by full name, of all archives that are there, or in a folder that is away as a whole."""
+        return self._notes.images()
 
     def may_bring(self, image: str) -> bool:
         """Whether an image that is not there may come from an archive, as far as is known now. Any name or none."""
         return not self._idle() or self._source(image) is not None
 
     async def bring(self, image: str) -> bool:
-        """Return when the image has been brought by an archive, or when no archive is left that may do so.
+        """Return when the image has been brought by an archive, or when none is left that may do so before long.
 
         `image` as a manifest names it. False: nothing has happened.
         """
@@ -132,10 +151,14 @@ class ImageArchives:
             return False
         source = self._source(image)
         if source is not None:
-            self._due.add(source)  # it was removed behind our back
+            self._want(source)  # it was removed behind our back
             self._wake.set()
-        async with self._progress:
-            await self._progress.wait_for(lambda: self._idle() or self._source(image) not in {None, *self._due})
+        began = max(self._due.values(), default=asyncio.get_running_loop().time())
+        try:
+            async with asyncio.timeout_at(began + _PATIENCE), self._progress:
+                await self._progress.wait_for(lambda: self._idle() or self._source(image) not in {None, *self._due})
+        except TimeoutError:
+            return False
         return True
 
     def _source(self, image: str) -> str | None:
@@ -164,26 +187,37 @@ class ImageArchives:
         )
 
     # ---- for folder_watch --------------------------------------------------------------
-    def absorb(self, changes: Mapping[str, Signature | UnusableError | Trouble | None]) -> None:
+    def absorb(self, changes: Mapping[str, Settled | UnusableError | Trouble | None]) -> None:
         for name, outcome in changes.items():
             if outcome is Trouble.GONE:
                 self._forget(name)
                 continue
-            file = self._files.setdefault(name, _Archive(note=self._notes.of(name)))
+            if (file := self._files.get(name)) is None:
+                file = self._files[name] = _Archive(path=self._path / name, note=self._notes.of(name))
             file.being_written = outcome is Trouble.BEING_WRITTEN
             match outcome:
-                case Signature() if outcome != file.signature or file.error:
-                    file.signature, file.retry_at, file.pause = outcome, None, 0.0
-                    self._due.add(name)
+                case Settled(path, signature) if signature != file.signature or file.error:
+                    self._give_up(file)
+                    file.path, file.signature, file.retry_at, file.pause = path, signature, None, 0.0
+                    self._due[name] = asyncio.get_running_loop().time()
                 case UnusableError():
+                    self._give_up(file)
                     file.signature = None
-                    self._due.discard(name)
+                    self._due.pop(name, None)
                     self._tell(name, file, str(outcome))
 
-    def settled(self, look: Look[Signature], *, on_time: bool) -> None:  # noqa: ARG002  the follower's signature
-        trouble = (
-            "" if look.trouble is None or isinstance(look.trouble, FileNotFoundError) else why_unreadable(look.trouble)
-        )
+    def _want(self, name: str) -> None:
+        self._due.setdefault(name, asyncio.get_running_loop().time())
+
+    def _give_up(self, file: _Archive) -> None:
+        """End the import of what the file held."""
+        if self._importing is not None and self._importing[0] is file:
+            self._importing[1].cancel()
+
+    def settled(self, look: Look[Settled], *, on_time: bool) -> None:  # noqa: ARG002  the follower's signature
+        # One that was never there is no trouble.
+        fine = look.trouble is None or (isinstance(look.trouble, FileNotFoundError) and not self._notes.files())
+        trouble = "" if look.trouble is None or fine else why_unreadable(look.trouble)
         if trouble and trouble != self._folder_error:
             self._log.error("image archives cannot be read", error=trouble)
         self._folder_error = trouble
@@ -195,10 +229,11 @@ class ImageArchives:
 
     def _forget(self, name: str) -> None:
         file = self._files.pop(name, None)
-        self._due.discard(name)
+        self._due.pop(name, None)
         self._notes.forget(name)
         if file is None:
             return
+        self._give_up(file)
         if file.error:
             self._log.info("no more errors, the image archive is gone", file=name)
         if file.note:
@@ -206,9 +241,9 @@ class ImageArchives:
 
     def _give_back(self, images: Collection[str]) -> None:
         """An archive with these images is gone: where others have them, too, theirs count again."""
-        self._due.update(
-            name for name, it in self._files.items() if it.note and not it.note.images.keys().isdisjoint(images)
-        )
+        for name, file in self._files.items():
+            if file.note and not file.note.images.keys().isdisjoint(images):
+                self._want(name)
 
     # ---- importing --------------------------------------------------------------------
     async def _work(self) -> None:
@@ -218,7 +253,7 @@ class ImageArchives:
             for name, file in self._files.items():
                 if file.retry_at is not None and file.retry_at <= loop.time():
                     file.retry_at = None
-                    self._due.add(name)
+                    self._want(name)
             while self._due:
                 await self._deal_with(min(self._due, key=self._age))
             await self._notes.save()
@@ -246,6 +281,10 @@ class ImageArchives:
                 await self._notes.save()
             if file.signature == signature:
                 self._tell(name, file, "")
+        except _GivenUpError:
+            self._log.info("the import was given up: the image archive is gone, or another now", file=name)
+            self._give_back(self._notes.images())  # some names may have been given already
+            return
         except RuntimeUnavailableError:
             await self._lost()
             return
@@ -255,13 +294,13 @@ class ImageArchives:
             self._tell(name, file, f"containerd refuses it: {error}; it is tried again")
         except ArchiveError as error:
             # What changed meanwhile is told of by an event, and begun anew.
-            if await asyncio.to_thread(signature_now, self._path / name) == signature:
-                self._tell(name, file, str(error).removeprefix(f"{self._path / name}: "))
+            if await asyncio.to_thread(signature_now, file.path) == signature:
+                self._tell(name, file, str(error).removeprefix(f"{shown(str(file.path))}: "))
         except Exception:  # noqa: BLE001  one strange file must not keep the others from their pods
             self._log.exception("an image archive could not be dealt with", file=name)
             self._tell(name, file, "an internal error; the daemon's log has the details")
         if self._files.get(name) is file and file.signature == signature:
-            self._due.discard(name)
+            self._due.pop(name, None)
         async with self._progress:
             self._progress.notify_all()
 
@@ -280,7 +319,7 @@ class ImageArchives:
 
     async def _import(self, name: str, file: _Archive, signature: Signature) -> None:
         self._log.info("importing an image archive", file=name, size=signature.size)
-        loaded = await self._images.import_archive(self._path / name)
+        loaded = await self._imported(file)
         images = {image.name: image.digest for image in loaded}
         if self._files.get(name) is file:
             file.note = self._notes.put(name, signature, images)
@@ -288,6 +327,22 @@ class ImageArchives:
             self._give_back(images)
         self._log.info("images imported", file=name, images=list(images))
         self._arrived(images.keys())
+
+    async def _imported(self, file: _Archive) -> list[NamedImage]:
+        """Raises _GivenUpError, and what the import raises."""
+        task = asyncio.create_task(self._images.import_archive(file.path), name=f"import {file.path.name}")
+        self._importing = file, task
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait({task})  # it leaves nothing behind
+            raise
+        finally:
+            self._importing = None
+        if task.cancelled():
+            raise _GivenUpError
+        return task.result()
 
     def _holder(self, image: str) -> str | None:
         """Of the archives with an image of that name the one imported last."""

@@ -17,6 +17,7 @@ from minikubelet.runtime.images import Record
 from minikubelet.sources import archives as archives_module
 from minikubelet.sources.archive_files import is_archive
 from minikubelet.sources.archives import ImageArchives
+from minikubelet.sources.listing import shown
 
 #: Longer than any event takes to arrive, also on a busy machine.
 PATIENCE = 10.0
@@ -28,21 +29,25 @@ class Runtime:
     def __init__(self) -> None:
         self.images: dict[str, str] = {}
         self.imports: list[str] = []
+        #: Imports that were cancelled.
+        self.given_up: list[str] = []
         self.refusals: list[Exception] = []
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
         self.lost_times = 0
-        #: Where the content of a file is that an import has open.
-        self.opened: dict[str, Path] = {}
 
     async def import_archive(self, path: Path) -> list[NamedImage]:
         self.imports.append(path.name)
-        await self.may_go_on.wait()
+        try:
+            await self.may_go_on.wait()
+        except asyncio.CancelledError:
+            self.given_up.append(path.name)
+            raise
         if self.refusals:
             raise self.refusals.pop(0)
-        text = self.opened.get(path.name, path).read_text()
+        text = path.read_text()
         if text == "broken":
-            raise ArchiveError(f"{path}: is broken")
+            raise ArchiveError(f"{shown(str(path))}: is broken")
         held = dict(part.split("=") for part in text.split())
         self.images.update(held)
         return [NamedImage(name=name, media_type="m", digest=digest, size=1) for name, digest in held.items()]
@@ -276,21 +281,110 @@ async def test_the_archive_imported_last_holds_a_name_over_restarts_and_gives_it
         await watched.until(lambda: runtime.images[X] == "old")
 
 
-async def test_an_archive_that_goes_while_it_is_imported_holds_nothing(home: Path, runtime: Runtime) -> None:
+@pytest.mark.parametrize("named", [False, True], ids=["nothing named yet", "a name given already"])
+async def test_the_import_of_an_archive_that_goes_ends_and_holds_nothing(
+    home: Path, runtime: Runtime, named: bool
+) -> None:
     (home / "a.tar").write_text(f"{X}=old")
     async with watching(home, runtime) as watched:
         runtime.may_go_on.clear()
         watched.put("b.tar", f"{X}=new")
         await watched.until(lambda: runtime.imports == ["a.tar", "b.tar"])
-        descriptor = os.open(home / "b.tar", os.O_RDONLY)  # as the import has it open
+        if named:
+            runtime.images[X] = "new"
         (home / "b.tar").unlink()
-        await watched.until(lambda: "b.tar" not in watched.archives.status().images)
-        runtime.opened["b.tar"] = Path(f"/proc/self/fd/{descriptor}")
+        await watched.until(lambda: runtime.given_up == ["b.tar"])
         runtime.may_go_on.set()
-        await watched.until(lambda: runtime.imports[2:] == ["a.tar"])
+        await watched.until(lambda: runtime.images == {X: "old"})
         await watched.archives.idle()
-        os.close(descriptor)
-        assert runtime.images == {X: "old"}
+        assert runtime.imports[2:] == (["a.tar"] if named else [])
+
+
+@pytest.mark.parametrize("failed_before", [False, True])
+async def test_the_import_of_an_archive_that_is_replaced_ends_and_the_new_one_counts(
+    home: Path, runtime: Runtime, failed_before: bool
+) -> None:
+    async with watching(home, runtime) as watched:
+        if failed_before:
+            watched.put("a.tar", "broken")
+            await watched.until(lambda: bool(watched.archives.status().errors))
+        runtime.may_go_on.clear()
+        watched.put("a.tar", f"{X}=slow")
+        await watched.until(lambda: runtime.imports[-1:] == ["a.tar"] and len(runtime.imports) == 1 + failed_before)
+        watched.put("a.tar", f"{Y}=1")
+        await watched.until(lambda: runtime.given_up == ["a.tar"])
+        runtime.may_go_on.set()
+        await watched.until(lambda: watched.arrived == [Y])
+        await watched.archives.idle()
+        assert runtime.images == {Y: "1"}
+        assert watched.archives.status().errors == {}
+
+
+async def test_touching_an_archive_that_failed_does_not_lose_the_import_that_goes_on(
+    home: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives_module, "_RETRY_FIRST", 0.05)
+    runtime.refusals = [ContainerRuntimeError("no space left")]
+    (home / "a.tar").write_text(f"{X}=1")
+    async with watching(home, runtime) as watched:
+        runtime.may_go_on.clear()
+        await watched.until(lambda: runtime.imports == ["a.tar"] * 2)
+        os.close(os.open(home / "a.tar", os.O_WRONLY))  # closed after writing, and yet the same
+        await watched.until(lambda: runtime.given_up == ["a.tar"])
+        runtime.may_go_on.set()
+        await watched.until(lambda: watched.arrived == [X])
+
+
+async def test_the_daemons_end_ends_an_import(home: Path, runtime: Runtime) -> None:
+    async with watching(home, runtime) as watched:
+        runtime.may_go_on.clear()
+        watched.put("a.tar", f"{X}=1")
+        await watched.until(lambda: runtime.imports == ["a.tar"])
+    assert runtime.given_up == ["a.tar"]
+
+
+async def test_nobody_waits_for_long_for_an_archive_that_takes_long(
+    home: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives_module, "_PATIENCE", 0.05)
+    async with watching(home, runtime) as watched:
+        runtime.may_go_on.clear()
+        watched.put("a.tar", f"{X}=1")
+        await watched.until(lambda: runtime.imports == ["a.tar"])
+        async with asyncio.timeout(PATIENCE):
+            assert await watched.archives.bring("x:1") is False
+            assert await watched.archives.bring("y:1") is False
+        runtime.may_go_on.set()
+        await watched.until(lambda: watched.arrived == [X])  # of which the news is
+
+
+async def test_an_archive_may_have_any_name(home: Path, runtime: Runtime) -> None:
+    strange = os.fsencode(home) + b"/a\xff.tar"
+    async with watching(home, runtime) as watched:
+        watched.put("good.tar", f"{X}=1")
+        (home / "good.tar").rename(os.fsdecode(strange))
+        await watched.until(lambda: set(watched.archives.status().images) == {"a\\xff.tar"})
+        await watched.archives.idle()
+        assert watched.archives.names() == {X}
+        Path(os.fsdecode(strange)).write_text("broken")
+        await watched.until(lambda: watched.archives.status().errors == {"a\\xff.tar": "is broken"})
+
+
+async def test_a_folder_that_vanishes_is_told_and_what_it_held_stays_protected(home: Path, runtime: Runtime) -> None:
+    (home / "a.tar").write_text(f"{X}=1")
+    away = {str(home): "the folder of image archives is not there any more; the images from it are kept. "
+            "Bring it back, or make it"}  # fmt: skip
+    async with watching(home, runtime) as watched:
+        home.rename(home.parent / "away")
+        await watched.until(lambda: watched.archives.status().errors == away)
+        assert watched.archives.names() == {X}
+    async with watching(home, runtime) as watched:  # and over a restart
+        assert watched.archives.status().errors == away
+        assert watched.archives.names() == {X}
+        (home.parent / "away").rename(home)
+        await watched.until(lambda: watched.archives.status().errors == {})
+        await watched.archives.idle()
+        assert runtime.imports == ["a.tar"]
 
 
 async def test_what_the_runtime_refuses_is_tried_again(
