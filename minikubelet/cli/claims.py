@@ -16,6 +16,7 @@ import msgspec
 from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.settings import settings
 from minikubelet.cli.tables import table
+from minikubelet.cli.terminal import say
 from minikubelet.cli.views import Pod
 from minikubelet.config_file import ConfigError
 from minikubelet.pods.volumes.claim import users_of
@@ -47,9 +48,9 @@ def list_claims(root: Path | None, server: str) -> None:
             users = ",".join(names.get(uid, uid) for uid in users_of(layout, namespace.name, claim.name)) or "<none>"
             rows.append((namespace.name, claim.name, human(used_bytes(claim)), users, str(claim)))
     if rows:
-        click.echo(table(("NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"), rows))
+        say(table(("NAMESPACE", "NAME", "SIZE", "PODS", "DIRECTORY"), rows))
     else:
-        click.echo(f"No claims below {layout.claims}")
+        say(f"No claims below {layout.claims}")
 
 
 @command.command(name="delete")
@@ -85,7 +86,7 @@ def delete_claim(claim: str, root: Path | None, server: str, *, yes: bool) -> No
         remove_tree(gone)
     except OSError as error:
         raise click.ClickException(f"it could not be deleted completely: {error}") from error
-    click.echo(f"claim {namespace}/{name} deleted")
+    say(f"claim {namespace}/{name} deleted")
 
 
 class _Pods(msgspec.Struct):

@@ -6,6 +6,7 @@ By the standard library, as in `client`. Each step of an answer is handed on the
 from __future__ import annotations
 
 import http.client
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,7 @@ import msgspec
 
 from minikubelet.cli.errors import RefusedError, UnreachedError
 from minikubelet.cli.settings import SOCKET, control_socket, settings
+from minikubelet.cli.terminal import say
 from minikubelet.cli.unix_http import UnixConnection, unreached
 from minikubelet.config_file import ConfigError
 
@@ -50,9 +52,24 @@ class _Line(msgspec.Struct):
 
 
 def path_of(*parts: str, **query: object) -> str:
-    """A path of the API from its parts, with what of `query` is not None."""
+    """A path of the API from its parts, with what of `query` is not None.
+
+    Raises click.ClickException: something of it is not UTF-8.
+    """
     given = {key: str(value) for key, value in query.items() if value is not None}
+    for text in (*parts, *given.values()):
+        if not _is_utf8(text):
+            shown = os.fsencode(text).decode(errors="backslashreplace")
+            raise click.ClickException(f"{shown} is not UTF-8; a file with such a name can be renamed")
     return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{urlencode(given)}" if given else "")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[bytes] | Any = None) -> Iterator[Step]:
@@ -83,7 +100,7 @@ def act(socket_path: Path | None, method: str, path: str, *, body: bytes | IO[by
 def tell(steps: Iterator[Step]) -> None:
     """Print what is done as it is done."""
     for step in steps:
-        click.echo(step.message)
+        say(step.message)
 
 
 def told(steps: Iterator[Step], *, fine: str | None = None) -> bool:

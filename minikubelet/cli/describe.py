@@ -16,6 +16,7 @@ from minikubelet.cli.describe_batch import cronjob_lines, job_lines
 from minikubelet.cli.describe_pod import pod_lines
 from minikubelet.cli.errors import not_found
 from minikubelet.cli.names import Kind, named, split_names
+from minikubelet.cli.terminal import say
 
 
 class _Described(NamedTuple):
@@ -58,7 +59,7 @@ def command(what: tuple[str, ...], *, namespace: str, server: str) -> None:
             not_found(it.kind.resource, name).show()
         texts += ["\n".join([*aligned(it.lines(each)), *_events(events, each, it.kind, now=now)]) for each in found]
     if texts:
-        click.echo("\n\n\n".join(texts))
+        say("\n\n\n".join(texts))
     if missing:
         raise click.exceptions.Exit(1)
 

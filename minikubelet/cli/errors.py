@@ -9,6 +9,8 @@ from typing import IO, Any
 
 import click
 
+from minikubelet.cli.terminal import say
+
 
 class RefusedError(click.ClickException):
     """The daemon says no; `reason` is Kubernetes'."""
@@ -19,7 +21,7 @@ class RefusedError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         reason = f" ({self.reason})" if self.reason else ""
-        click.echo(f"Error from server{reason}: {self.message}", file=file, err=file is None)
+        say(f"Error from server{reason}: {self.message}", file=file, err=file is None)
 
 
 class UnreachedError(click.ClickException):

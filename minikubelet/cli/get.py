@@ -16,6 +16,7 @@ from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.errors import not_found
 from minikubelet.cli.names import named
 from minikubelet.cli.tables import table
+from minikubelet.cli.terminal import say
 from minikubelet.cli.views import Event, Meta, Pod
 
 
@@ -166,10 +167,10 @@ def command(
         if groups or not missing:
             click.echo(_document(groups, output, single=single))
     elif groups:
-        click.echo(("\n" if output == "name" else "\n\n").join(_rows(it, found, look, server) for it, found in groups))
+        say(("\n" if output == "name" else "\n\n").join(_rows(it, found, look, server) for it, found in groups))
     elif not asked[0].names:
         where = "" if all_namespaces else f" in {namespace} namespace"
-        click.echo(f"No resources found{where}.", err=True)
+        say(f"No resources found{where}.", err=True)
     for error in missing:
         error.show()
     if missing:

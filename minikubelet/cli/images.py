@@ -14,6 +14,7 @@ from minikubelet.api.base import kubernetes_name
 from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.control import act, path_of, socket_option, tell
 from minikubelet.cli.tables import table
+from minikubelet.cli.terminal import say
 from minikubelet.sizes import human
 
 _SHORT_ID = 12
@@ -46,7 +47,7 @@ def list_images(server: str) -> None:
     not brought it; prune takes it only with --all).
     """
     images = decoded(fetch(server, "/images"), _Images, server=server).items
-    click.echo(lines(images) if images else "No images")
+    say(lines(images) if images else "No images")
 
 
 def lines(images: tuple[Image, ...]) -> str:

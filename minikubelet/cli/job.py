@@ -8,6 +8,7 @@ import click
 
 from minikubelet.cli.control import act, path_of, socket_option, told
 from minikubelet.cli.names import named, split_names
+from minikubelet.cli.terminal import say
 
 namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The Job's namespace.")
 
@@ -33,7 +34,7 @@ def run(source: str, name: str | None, *, output: str | None, namespace: str, so
         raise click.UsageError(f"--from {source!r}: write cronjob/NAME")
     ((_, cron),) = split_names((source,), [named("cronjob")])
     for step in act(socket_path, "POST", path_of("cronjobs", namespace, cron, "run", name=name)):
-        click.echo(step.object if output == "name" else step.message)
+        say(step.object if output == "name" else step.message)
 
 
 @command.command(name="suspend", short_help="End a Job's pods in order and start no more.")

@@ -10,6 +10,7 @@ import msgspec
 
 from minikubelet.cli import ages
 from minikubelet.cli.client import decoded, fetch, server_option
+from minikubelet.cli.terminal import say
 from minikubelet.cli.unwell import unwell
 from minikubelet.cli.views import Event, Pod
 from minikubelet.server.parts import ImageArchivesStatus, Status
@@ -31,7 +32,7 @@ def command(server: str, *, check: bool) -> None:
     pods = decoded(fetch(server, "/pods"), _Pods, server=server).items or []
     events = decoded(fetch(server, "/events"), _Events, server=server).items or []
     sick = unwell(pods, events, now=now)
-    click.echo("\n".join(lines(status, now=now, sick=sick)))
+    say("\n".join(lines(status, now=now, sick=sick)))
     if check and (sick or status.not_ready or status.manifests.errors or status.image_archives.errors):
         raise click.exceptions.Exit(1)
 

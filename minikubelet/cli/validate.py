@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from minikubelet.api.decode import DecodedFile, decode_file
+from minikubelet.cli.terminal import say
 from minikubelet.config import Config
 from minikubelet.sources import desired
 from minikubelet.sources.listing import is_manifest
@@ -30,19 +31,19 @@ def command(files: tuple[str, ...], *, no_sidecars: bool) -> None:
                 raise path
             data = sys.stdin.buffer.read() if path is None else path.read_bytes()
         except OSError as failure:
-            click.echo(f"{name}: cannot be read: {failure.strerror}", err=True)
+            say(f"{name}: cannot be read: {failure.strerror}", err=True)
             failed = True
             continue
         decoded[name] = decode_file(name, data, node_name=Config().node, sidecar_containers=not no_sidecars)
     found = desired.desired(desired.after(desired.initial(()), decoded, in_force=False), folder_errors={})
     for name, file in decoded.items():
         for note in file.notes:
-            click.echo(f"{note} (remark)", err=True)
+            say(f"{note} (remark)", err=True)
         for error in found.errors.get(name, ()):
-            click.echo(str(error), err=True)
+            say(str(error), err=True)
         if name not in found.errors:
             objects = ", ".join(str(desired.object_key(obj)) for obj in file.objects)
-            click.echo(f"{name}: ok ({objects or 'it defines nothing'})")
+            say(f"{name}: ok ({objects or 'it defines nothing'})")
     if failed or found.errors:
         raise click.exceptions.Exit(1)
 
@@ -62,7 +63,7 @@ def _files(arguments: tuple[str, ...]) -> Iterator[tuple[str, Path | OSError | N
                 yield argument, error
                 continue
             if not found:
-                click.echo(f"{argument}: there is nothing to check: no file in it ends with .yaml, .yml or .json")
+                say(f"{argument}: there is nothing to check: no file in it ends with .yaml, .yml or .json")
             yield from ((str(it), it) for it in found)
 
 

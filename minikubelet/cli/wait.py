@@ -12,6 +12,7 @@ from minikubelet.cli.batch_views import Job
 from minikubelet.cli.client import decoded, fetch, server_option
 from minikubelet.cli.errors import RefusedError, not_found
 from minikubelet.cli.names import named
+from minikubelet.cli.terminal import say
 
 #: Seconds that one request waits; the client's own patience is longer.
 _ONE_REQUEST = 5.0
@@ -54,7 +55,7 @@ def command(what: str, *, wanted: str, timeout: str, namespace: str, server: str
             raise (not_found("jobs.batch", name) if refused.reason == "NotFound" else refused) from refused
         true = {each.type for each in job.status.conditions if each.status == "True"}
         if condition in true:
-            click.echo(f"job.batch/{name} condition met")
+            say(f"job.batch/{name} condition met")
             return
         if "Failed" in true or "Complete" in true:
             end = "failed" if "Failed" in true else "is complete"
