@@ -39,6 +39,8 @@ def unreached(where: Path, error: Exception, *, named_by: str) -> str:
             return f"{where} may not be used by this user: run this as root"
         case ConnectionRefusedError():
             return f"minikubelet is not running: nobody listens on {where} (systemctl status minikubelet)"
+        case BlockingIOError():  # the kernel's word for a queue that is full
+            return f"minikubelet does not get to its clients on {where}: too many wait already; nothing was done"
         case TimeoutError():
             return f"minikubelet does not answer on {where}"
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -176,6 +177,17 @@ def test_no_socket_is_told_with_what_to_do(tmp_path: Path) -> None:
         assert "--socket" in found.stderr
 
 
+def test_a_daemon_that_does_not_get_to_its_clients_is_told(tmp_path: Path) -> None:
+    busy = tmp_path / "busy.sock"
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
+        listening.bind(str(busy))
+        listening.listen(0)
+        first.connect(str(busy))
+        told = run("delete", "pod", "p", path=busy)
+    assert told.exit_code == 1
+    assert "too many wait already; nothing was done" in told.stderr
+
+
 def test_a_socket_that_a_dead_daemon_left_is_told(daemon: Daemon, path: Path, tmp_path: Path) -> None:
     dead = tmp_path / "dead.sock"
     with socketserver.UnixStreamServer(str(dead), BaseHTTPRequestHandler):
@@ -209,3 +221,11 @@ def test_the_default_is_in_the_configured_folder(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("minikubelet.cli.settings.DEFAULT_CONFIG", config)
     with pytest.raises(Exception, match=f"there is no socket {tmp_path}/state/minikubelet.sock"):
         list(act(None, "POST", "/x"))
+
+
+@pytest.mark.parametrize("arguments", [("images", "import", "/x\udcff.tar"), ("images", "pull", "x\udcff")], ids=str)
+def test_what_is_not_utf_8_is_told(path: Path, arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(main, [*arguments, "--socket", str(path)])
+    assert result.exit_code == 1
+    assert "x\\xff" in result.output
+    assert "is not UTF-8" in result.output
