@@ -8,15 +8,18 @@ from __future__ import annotations
 import msgspec
 
 from minikubelet.api.pod import is_sidecar
-from minikubelet.lifecycle.backoff import prune
+from minikubelet.lifecycle.backoff import not_to_come, prune
 from minikubelet.lifecycle.draft import Draft
 from minikubelet.lifecycle.notes import forget_records
 from minikubelet.lifecycle.records import RecordState
-from minikubelet.lifecycle.view import active, all_containers, bringing_up, failed, hook_holds, starting
+from minikubelet.lifecycle.view import active, all_containers, bringing_up, ended_at, failed, hook_holds, starting
 
 
 def _mind_the_clock(draft: Draft) -> None:
-    """After the clock was set back: what was noted in its future is taken to be of now, so no wait becomes endless."""
+    """After the clock was set back: what was noted in its future is taken to be of now, so no wait becomes endless.
+
+    And remembered so, or each decision would find the same wait before it anew.
+    """
     memory, now = draft.memory, draft.now
     if memory.stopping is not None and memory.stopping.began > now:
         draft.change(stopping=msgspec.structs.replace(memory.stopping, began=now))
@@ -35,9 +38,21 @@ def _mind_the_clock(draft: Draft) -> None:
         draft.change(start_errors={**memory.start_errors, **fixed})
 
 
+def _mind_the_ends(draft: Draft) -> None:
+    """The same for what back-off goes by: the ends of containers, as the runtime tells them, and its own entries."""
+    now = draft.now
+    dead = (record for record in draft.observed.containers if record.state is RecordState.EXITED)
+    late = {record.id: now for record in dead if ended_at(record, draft.memory) > now}
+    if late:
+        draft.change(ended_by={**draft.memory.ended_by, **late})
+    if any(entry.last_update > now for entry in draft.memory.backoff.values()):
+        draft.change(backoff={key: not_to_come(entry, now=now) for key, entry in draft.memory.backoff.items()})
+
+
 def absorb(draft: Draft) -> None:
     """Note what must outlive the records: restart counts, completed init containers, ends of starts."""
     _mind_the_clock(draft)
+    _mind_the_ends(draft)
     if not bringing_up(draft.memory):
         draft.memory = forget_records(draft.memory, draft.observed)
     memory, observed = draft.memory, draft.observed

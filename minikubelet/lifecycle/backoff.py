@@ -53,6 +53,14 @@ def advance(entry: BackoffEntry | None, *, failed_at: float, now: float, policy:
     return BackoffEntry(delay=min(entry.delay * policy.factor, policy.maximum), last_update=now)
 
 
+def not_to_come(entry: BackoffEntry, *, now: float) -> BackoffEntry:
+    """The same entry, of now if it is of a moment that is still to come: the clock was set back since.
+
+    To be kept in its place: asked again and again of the old one, it would put off what it holds back for ever.
+    """
+    return msgspec.structs.replace(entry, last_update=min(entry.last_update, now))
+
+
 def prune(entries: dict[str, BackoffEntry], *, now: float, policy: BackoffPolicy = CRASH) -> dict[str, BackoffEntry]:
     """Without the entries that can hold nothing back any more (LC 7.5)."""
     horizon = now - policy.reset - policy.maximum

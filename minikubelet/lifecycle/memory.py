@@ -120,6 +120,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     kills: dict[str, Kill] = {}  # by id; kept until the record is gone, so that restart rules can see it
     signalled: frozenset[str] = frozenset()  # ids that were sent the stop signal
     stop_by: dict[str, float] = {}  # by id: the end of the grace that the stop in hand was given
+    #: When containers have ended, by id, where their records give a time that was still to come (the clock was set back
+    #: since): the moment at which that was first seen.
+    ended_by: dict[str, float] = {}
     #: Ids of containers that never ran, since their start was cut short, and whose removal was asked for: whatever is
     #: seen of them later is that removal's doing.
     half_made: frozenset[str] = frozenset()

@@ -175,6 +175,7 @@ def forget_records(memory: Memory, observed: Observed) -> Memory:
         kills=_only(memory.kills, ids),
         signalled=memory.signalled & ids,
         stop_by=_only(memory.stop_by, ids),
+        ended_by=_only(memory.ended_by, ids),
         stopped_sandboxes=memory.stopped_sandboxes & sandboxes,
         init_done=_only(memory.init_done, sandboxes),
         initialized=memory.initialized & sandboxes,

@@ -17,6 +17,7 @@ from minikubelet.lifecycle.times import rfc3339
 from minikubelet.lifecycle.view import (
     active,
     all_containers,
+    ended_at,
     is_alive,
     newest_exited,
     pod_label,
@@ -95,7 +96,7 @@ def try_start(draft: Draft, container: Container, sandbox_id: str) -> None:
     key = crash_key(draft.pod, container)
     same_key = memory.start_keys.get(name) == key
     exited = newest_exited(draft.observed, name)
-    failed_at = min(max(exited.finished_at, exited.started_at, exited.created_at), draft.now) if exited else 0.0
+    failed_at = ended_at(exited, memory) if exited else 0.0
     due = (
         check(memory.backoff.get(key), failed_at=failed_at, now=draft.now, policy=draft.crash_backoff)
         if exited
@@ -148,7 +149,9 @@ def drive_post_start(draft: Draft, *, since: float = 0.0) -> None:
     """
     for container in all_containers(draft.pod):
         record = draft.observed.newest(container.name)
-        if record is None or record.state is not RecordState.RUNNING or record.created_at < since:
+        if record is None or record.state is not RecordState.RUNNING:
+            continue
+        if since and not since <= record.created_at <= draft.now:
             continue
         if record.id in draft.memory.kills:
             continue

@@ -50,8 +50,9 @@ def stop_requested(memory: Memory, *, cause: StopCause, grace: int, now: float) 
         return msgspec.structs.replace(memory, stopping=Stopping(cause=cause, began=now, grace=grace))
     if running.cause is StopCause.REMOVED:
         cause = running.cause
-    merged = min(running.grace, int(now - running.began) + grace)
-    return msgspec.structs.replace(memory, stopping=Stopping(cause=cause, began=running.began, grace=merged))
+    began = min(running.began, now)  # the clock may have been set back
+    merged = min(running.grace, int(now - began) + grace)
+    return msgspec.structs.replace(memory, stopping=Stopping(cause=cause, began=began, grace=merged))
 
 
 def begin(draft: Draft, cause: StopCause) -> None:
@@ -98,7 +99,8 @@ def drive_stop(draft: Draft, stopping: Stopping) -> None:
     for record in records:
         entry = draft.memory.kills.get(record.id)
         # One that came up during the stop (a sidecar that was started again) is told when its turn has come.
-        late = record.created_at > stopping.began
+        # (One whose time is still to come was there before the clock was set back.)
+        late = stopping.began < record.created_at <= draft.now
         began, grace = stopping.began, stopping.grace
         if entry is None and not late:
             _join(draft, record, stopping)

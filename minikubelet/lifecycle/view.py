@@ -128,6 +128,11 @@ def newest_exited(observed: Observed, name: str) -> ObservedContainer | None:
     return next((r for r in observed.containers if r.name == name and r.state is RecordState.EXITED), None)
 
 
+def ended_at(record: ObservedContainer, memory: Memory) -> float:
+    """When an exited container ended, for waits that count from there: never a moment that is still to come."""
+    return memory.ended_by.get(record.id, max(record.finished_at, record.started_at, record.created_at))
+
+
 def usable_grace(seconds: int) -> int:
     """What a manifest asks for, in bounds: a negative value counts as 1 (PH 2.3), an endless one as `LONGEST_GRACE`."""
     return min(seconds, LONGEST_GRACE) if seconds >= 0 else 1

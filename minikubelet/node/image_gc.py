@@ -77,10 +77,11 @@ def protection(
 
 
 def seen(before: Mapping[str, Sight], images: Iterable[Image], *, now: float) -> dict[str, Sight]:
-    """What is remembered after a look at all images."""
+    """What is remembered after a look at all images. What was seen in the future (the clock was set back) is of now."""
     after = {}
     for image in images:
-        sight = before.get(image.id, Sight(first=now))
+        known = before.get(image.id, Sight(first=now))
+        sight = Sight(first=min(known.first, now), used=min(known.used, now))
         after[image.id] = msgspec.structs.replace(sight, used=now) if image.in_use else sight
     return after
 

@@ -160,6 +160,8 @@ class ImagePuller:
         if failure is None or failure.logins != logins:
             return
         now = self._clock()
+        if now < failure.entry.last_update:
+            return  # The clock was set back. Whoever asks has waited: the lifecycle holds each retry back by itself.
         due = backoff.check(failure.entry, failed_at=failure.entry.last_update, now=now, policy=backoff.IMAGE)
         if due is not None:
             request.tell_backoff()

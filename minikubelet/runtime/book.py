@@ -75,8 +75,9 @@ class Book:
             sandboxes = [self._sandboxes[i].record for i in ids if i in self._sandboxes]
             containers = [self._containers[i].record for i in ids if i in self._containers]
             self._observed[uid] = Observed(
-                sandboxes=tuple(sorted(sandboxes, key=lambda s: (s.created_at, s.attempt), reverse=True)),
-                containers=tuple(sorted(containers, key=lambda c: (c.created_at, c.restart_count), reverse=True)),
+                # By their counts first: the clock may have been set back between two of them.
+                sandboxes=tuple(sorted(sandboxes, key=lambda s: (s.attempt, s.created_at), reverse=True)),
+                containers=tuple(sorted(containers, key=lambda c: (c.restart_count, c.created_at), reverse=True)),
             )
         return self._observed[uid]
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from minikubelet.api.pod import Container, ContainerRestartRule, Pod, RestartRuleExitCodes
+from minikubelet.lifecycle.records import RecordState
 from tests.unit.lifecycle.build import PROBE, container, hooks, pod
 from tests.unit.lifecycle.simulator import MAKE, Life, World
 
@@ -81,7 +82,9 @@ class Blow:
     which: int = 0
 
 
-HAPPENINGS = ["crash", "sandbox", "reboot", "daemon", "edit"]
+HAPPENINGS = ["crash", "sandbox", "reboot", "daemon", "edit", "clock"]
+#: Seconds by which somebody sets the clock.
+LEAPS = [-7200.0, -86400.0, -8.0, -1.0, 20.0, 7200.0]
 
 
 def blows(kinds: list[str]) -> st.SearchStrategy[list[Blow]]:
@@ -103,6 +106,8 @@ def strike(world: World, blow: Blow) -> None:
         world.start_daemon(keep_memory=blow.what != "amnesia")
     elif blow.what == "edit":
         world.edit(edited(world.pod, blow.which))
+    elif blow.what == "clock":
+        world.set_clock(LEAPS[blow.which])
 
 
 def edited(subject: Pod, which: int) -> Pod:
@@ -179,6 +184,48 @@ def test_a_removed_pod_is_gone_within_its_grace_and_two_seconds(history: History
     assert not world.records
     assert not world.sandboxes
     assert world.status.phase in ("Succeeded", "Failed")
+
+
+@COMMON
+@given(histories(), TIMES, TIMES, st.sampled_from(LEAPS))
+def test_a_clock_that_is_set_during_a_stop_does_not_make_it_endless(
+    history: History, after: float, during: float, leap: float
+) -> None:
+    world = history.play()
+    world.run(after)
+    world.remove()
+    world.run(during)
+    world.set_clock(leap)
+    grace = max(world.pod.spec.termination_grace_period_seconds, 1)
+    world.run(2 * grace + 2 + 10 * MAKE)
+    assert world.finished
+
+
+@COMMON
+@given(
+    st.lists(st.builds(Life, runs=TIMES.map(lambda t: t + 0.25), code=st.just(1)), min_size=1, max_size=5),
+    st.integers(0, 4000).map(lambda quarters: quarters / 4),
+    st.floats(0.25, 1e6),
+    st.booleans(),
+)
+def test_a_clock_that_is_set_back_prolongs_no_back_off(
+    lives: list[Life], before: float, back: float, daemon_dies: bool
+) -> None:
+    """Whoever waits starts after the wait that it is in once more, at the most, from the look at the clock (30 s)."""
+    world = World(pod("m"), {"m": lives})
+    world.run(before)
+    delay = max((entry.delay for entry in world.memory.backoff.values()), default=0.0)
+    running = any(process.record.state is RecordState.RUNNING for process in world.processes.values())
+    moment = world.seconds
+    world.set_clock(-back)
+    if daemon_dies:
+        world.kill_daemon()
+        world.start_daemon()
+    world.run(delay + 30 + MAKE)
+    assert running or any(at > moment for at in world.times("m", "start"))
+    moment = world.seconds
+    world.run(1000)  # and what comes later waits for no more than it should
+    assert any(at > moment for at in world.times("m", "start"))
 
 
 @COMMON

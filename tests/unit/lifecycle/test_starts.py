@@ -94,11 +94,29 @@ def test_lc_6_1_a_new_exit_makes_a_new_back_off() -> None:
 
 
 def test_lc_6_1_a_clock_that_was_set_back_does_not_prolong_the_wait() -> None:
+    """Asked again and again, it comes to the start."""
     seen = observed(exited("m", 1, finished_at=T0 + 5000))
     first = decide(pod(), seen, memory(), T0 + 10)
     key = next(iter(first.memory.backoff))
-    held = decide(pod(), seen, memory(backoff={key: BackoffEntry(delay=10, last_update=T0)}), T0 + 10)
+    remembered = memory(backoff={key: BackoffEntry(delay=10, last_update=T0 + 4000)})
+    held = decide(pod(), seen, remembered, T0 + 10)
     assert held.wake_at == T0 + 20
+    between = decide(pod(), seen, held.memory, T0 + 15)
+    assert between.wake_at == T0 + 20
+    assert [event.reason for event in (*held.events, *between.events)] == ["BackOff"]
+    due = decide(pod(), seen, between.memory, T0 + 20)
+    assert [action.key for action in due.actions] == ["start:m"]
+    assert due.memory.backoff[key] == BackoffEntry(delay=20, last_update=T0 + 20)
+
+
+def test_lc_6_1_a_clock_that_was_set_back_twice_does_not_prolong_the_wait() -> None:
+    seen = observed(exited("m", 1, finished_at=T0 + 5000))
+    key = next(iter(decide(pod(), seen, memory(), T0 + 10).memory.backoff))
+    held = decide(pod(), seen, memory(backoff={key: BackoffEntry(delay=10, last_update=T0 + 3990)}), T0 + 4000)
+    again = decide(pod(), seen, held.memory, T0 + 10)
+    assert (held.wake_at, again.wake_at) == (T0 + 4010, T0 + 20)
+    gone = decide(pod(), observed(), again.memory, T0 + 11)
+    assert gone.memory.ended_by == {}
 
 
 def test_lc_6_1_a_clock_that_was_set_back_does_not_prolong_the_wait_for_a_retry() -> None:

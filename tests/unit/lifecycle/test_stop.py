@@ -134,6 +134,21 @@ def test_a_clock_that_is_set_back_does_not_prolong_a_stop() -> None:
     assert decision.memory.kills["s-id"].began == T0 + 20
 
 
+def test_what_ran_before_the_clock_was_set_back_did_not_come_up_during_the_stop() -> None:
+    subject = pod("m", init=(sidecar("s", lifecycle=hooks(post_start=True)),))
+    seen = observed(running("m", created_at=T0 + 5000), running("s", created_at=T0 + 5000))
+    asked = memory(stopping=stopping(began=T0 + 20, grace=30), post_start={"s-id": HookState.PENDING})
+    decision = decide(subject, seen, asked, T0 + 20)
+    assert stops(decision) == {"m": 30}
+    assert set(decision.memory.kills) == {"m-id", "s-id"}
+
+
+def test_a_clock_that_is_set_back_does_not_shorten_a_stop_that_is_asked_for_again() -> None:
+    ahead = memory(stopping=stopping(began=T0 + 5000))
+    again = notes.request_stop(ahead, pod(), StopCause.REMOVED, T0 + 20, grace=7)
+    assert again.stopping == stopping(began=T0 + 20, grace=7)
+
+
 def test_a_removal_takes_over_from_any_other_stop() -> None:
     subject = pod(termination_grace_period_seconds=30)
     for cause in StopCause:

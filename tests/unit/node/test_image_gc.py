@@ -110,3 +110,10 @@ def test_what_is_remembered_of_images() -> None:
     assert first == {"a": Sight(first=10.0), "b": Sight(first=10.0, used=10.0)}
     second = image_gc.seen(first, [image("b"), image("c")], now=20.0)
     assert second == {"b": Sight(first=10.0, used=10.0), "c": Sight(first=20.0)}
+
+
+def test_an_image_that_was_seen_before_the_clock_was_set_back_ages_from_then_on() -> None:
+    before = {"a": Sight(first=5000.0, used=6000.0), "b": Sight(first=10.0)}
+    after = image_gc.seen(before, [image("a"), image("b")], now=20.0)
+    assert after == {"a": Sight(first=20.0, used=20.0), "b": Sight(first=10.0)}
+    assert image_gc.seen(after, [image("a")], now=30.0) == {"a": Sight(first=20.0, used=20.0)}

@@ -91,6 +91,19 @@ async def test_what_is_there_at_the_start_is_known_newest_first(fake: FakeCRI) -
         assert observer.uids() == [UID]
 
 
+async def test_the_newest_is_the_newest_though_the_clock_was_set_back_before_it_was_made(fake: FakeCRI) -> None:
+    first = fake.add_sandbox(sandbox(), ready=False)
+    second = fake.add_sandbox(sandbox(attempt=1))
+    old = fake.add_container(second, made(), running=True)
+    new = fake.add_container(second, made(restart_count=1), running=True)
+    fake.sandboxes[first].created_at += 3_600_000_000_000
+    fake.containers[old].created_at += 3_600_000_000_000
+    async with following(fake) as observer:
+        observed = observer.observed(UID)
+        assert [s.id for s in observed.sandboxes] == [second, first]
+        assert [c.id for c in observed.containers] == [new, old]
+
+
 async def test_only_what_has_our_mark_is_seen(fake: FakeCRI) -> None:  # GC-4, D-7
     other = fake.add_sandbox(sandbox(at=node(root_dir=Path("/another"))))
     fake.add_container(other, made())  # bears our mark, but lies in a sandbox that does not: still ours

@@ -76,6 +76,7 @@ class World:
         self.found: dict[str, Found] = {}
         #: What archives bring when they are asked.
         self.archived: set[str] = set()
+        self.clock_set_by = 0.0
         self.puller = ImagePuller(
             runtime,
             credentials=self,
@@ -99,9 +100,8 @@ class World:
         self.asked = repository
         return self.found.get(pod.metadata.uid if pod else "", Found())
 
-    @staticmethod
-    def clock() -> float:
-        return EPOCH + asyncio.get_running_loop().time()
+    def clock(self) -> float:
+        return EPOCH + self.clock_set_by + asyncio.get_running_loop().time()
 
     def event(self, _pod: Pod, event: Event) -> None:
         self.events.append(event)
@@ -266,6 +266,23 @@ async def test_no_pull_is_made_before_the_back_off_is_over() -> None:
     assert len(world.runtime.pulls) == 1
     await asyncio.sleep(1)
     assert (await world.error(pod(), container())).reason == "ErrImagePull"
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("back", [11.0, 3600.0, 86400.0])
+async def test_a_clock_that_was_set_back_prolongs_no_back_off_of_pulls(back: float) -> None:
+    world = World(Runtime())
+    world.runtime.pull_error = ContainerRuntimeError("no such host")
+    await world.error(pod(), container())
+    world.clock_set_by = -back
+    await asyncio.sleep(10)
+    again = await world.error(pod(), container())
+    assert (again.reason, again.at, again.retry_at) == ("ErrImagePull", EPOCH - back + 10, EPOCH - back + 30)
+    await asyncio.sleep(19)
+    assert (await world.error(pod(), container())).retry_at == EPOCH - back + 30
+    await asyncio.sleep(1)
+    world.runtime.pull_error = None
+    await world.puller.ensure(pod(), container())
 
 
 @pytest.mark.looptime
