@@ -6,11 +6,13 @@
     POST   /images/prune[?all=true]        remove what nothing needs; with `all` also what others brought
 
 An import names a path instead of sending the file: whoever may open the socket is root and may read any file anyway, an
-archive is read twice, and a copy of it on the way would take the space of an image once more.
+archive is read twice, and a copy of it on the way would take the space of an image once more. Imports follow one
+another, and each ends when its client goes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -24,12 +26,16 @@ from minikubelet.api.image_name import ImageNameError, full_name
 from minikubelet.api.refusals import RefusedError
 from minikubelet.imaging import Imaging
 from minikubelet.pods.gotext import duration
-from minikubelet.runtime.archive import ArchiveError
+from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.errors import ContainerRuntimeError
+from minikubelet.server.clients import ClientGoneError, while_asked
 from minikubelet.server.control import Step, operation
 from minikubelet.sizes import human
 
 Steps = AsyncGenerator[Step, None]
+
+#: Seconds in which containerd has to tell what it has: less than who asks waits for us.
+_LOOK = 5.0
 
 
 class ImageShown(msgspec.Struct, frozen=True, kw_only=True, rename=kubernetes_name):
@@ -49,8 +55,14 @@ class ImageList(msgspec.Struct, frozen=True, kw_only=True):
 
 def image_routes(imaging: Imaging) -> tuple[web.RouteDef, ...]:
     async def listed(_: web.Request) -> web.Response:
-        async with _refusing():
-            images = await imaging.keeper.look()
+        try:
+            async with asyncio.timeout(_LOOK), _refusing():
+                images = await imaging.keeper.look()
+        except TimeoutError as error:
+            text = (
+                f"containerd has not told its images within {_LOOK:.0f} s; does it hang (systemctl status containerd)?"
+            )
+            raise RefusedError("ServiceUnavailable", text) from error
         shown = tuple(
             ImageShown(id=it.id, names=it.names, size=it.size, in_use=it.in_use, protected=it.protected)
             for it in sorted(images, key=lambda it: it.names or (it.id,))
@@ -61,6 +73,12 @@ def image_routes(imaging: Imaging) -> tuple[web.RouteDef, ...]:
 
 
 def image_operations(imaging: Imaging) -> tuple[web.RouteDef, ...]:
+    importing = asyncio.Lock()
+
+    async def imported(path: Path) -> list[NamedImage]:
+        async with importing:
+            return await imaging.service.import_archive(path)
+
     async def pull(request: web.Request) -> Steps:
         image = _given(request, "image")
         try:
@@ -79,9 +97,13 @@ def image_operations(imaging: Imaging) -> tuple[web.RouteDef, ...]:
         path = Path(_given(request, "path"))
         if not path.is_absolute():
             raise RefusedError("BadRequest", f"path: {path} is not an absolute path")
+        if importing.locked():
+            yield Step(message=f"{path} is imported when the import that goes on has ended")
         try:
             async with _refusing(f"{path} cannot be imported: "):
-                loaded = await imaging.service.import_archive(path)
+                loaded = await while_asked(request, imported(path))
+        except ClientGoneError:
+            return
         except ArchiveError as error:
             raise RefusedError("Invalid", str(error)) from error
         imaging.news.arrived([image.name for image in loaded])

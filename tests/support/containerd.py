@@ -126,6 +126,12 @@ class PrivateContainerd:
             process.kill()
             process.wait()
 
+    def signal(self, sig: int) -> None:
+        """Send it a signal, e.g. SIGSTOP. Raises RuntimeError when it does not run."""
+        if self._process is None:
+            raise RuntimeError("containerd does not run")
+        self._process.send_signal(sig)
+
     def kill_sandbox(self, sandbox_id: str) -> None:
         """Kill a sandbox's own process, as if by accident."""
         pid = (self.base / "state/io.containerd.runtime.v2.task/k8s.io" / sandbox_id / "init.pid").read_text()

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
+import os
+import signal
 import subprocess
+import sys
+import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -112,3 +117,64 @@ async def test_what_cannot_be_done_is_told(site: Site, arguments: list[str], pro
     with pytest.raises(subprocess.CalledProcessError) as refused:
         await _images(site, *arguments)
     assert problem in refused.value.stdout
+
+
+def _endless(path: Path) -> Path:
+    """An archive that takes minutes to read, and no space."""
+    member = tarfile.TarInfo("slow")
+    member.size = 900 << 30
+    path.write_bytes(member.tobuf(tarfile.GNU_FORMAT))
+    os.truncate(path, member.size)
+    return path
+
+
+async def test_imports_that_nobody_waits_for_any_more_end(site: Site) -> None:
+    slow = _endless(site.node.base / "slow.tar")
+    quick = write_archive(site.node.base / "busybox.tar", [BUSYBOX])
+    socket = site.node.base / "minikubelet" / "minikubelet.sock"
+    program = Path(sys.executable).with_name("minikubelet")
+    given_up = [
+        await asyncio.create_subprocess_exec(
+            program,
+            "images",
+            "import",
+            slow,
+            "--socket",
+            socket,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        for _ in range(4)
+    ]
+    heard = [asyncio.ensure_future(it.stdout.readline()) for it in given_up if it.stdout is not None]
+    for told in itertools.islice(asyncio.as_completed(heard), len(given_up) - 1):  # all but one wait for that one
+        assert b"is imported when the import that goes on has ended" in await told
+    for each in given_up:
+        each.kill()
+        await each.wait()
+    await asyncio.gather(*heard)
+    assert "busybox:1.36 imported" in await _images(site, "import", str(quick))
+
+
+async def test_the_daemons_end_does_not_wait_for_a_slow_archive(site: Site) -> None:
+    site.node.images.mkdir()
+    _endless(site.node.base / "slow.tar").rename(site.node.images / "slow.tar")
+
+    async def is_read() -> bool:
+        status = await asyncio.to_thread(site.node.get, "/status")
+        return bool(status["imageArchives"]["importing"] == ["slow.tar"])
+
+    await site.until("it is read", is_read)
+    began = asyncio.get_running_loop().time()
+    await asyncio.to_thread(site.node.stop)
+    assert asyncio.get_running_loop().time() - began < 19, "it was killed"
+
+
+async def test_a_containerd_that_hangs_is_told_of(site: Site) -> None:
+    site.node.containerd.signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(subprocess.CalledProcessError) as refused:
+            await _images(site, "list")
+    finally:
+        site.node.containerd.signal(signal.SIGCONT)
+    assert "containerd has not told its images within 5 s" in refused.value.stdout
