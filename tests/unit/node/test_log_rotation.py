@@ -150,7 +150,7 @@ async def test_lg_2_nothing_is_done_while_containerd_is_away(containers: Contain
 
 
 async def test_lg_2_a_negative_size_means_never(containers: Containers) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         await rotation(containers, max_size=-1).run()
 
 

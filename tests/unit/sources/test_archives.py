@@ -20,7 +20,7 @@ from minikubelet.sources.archives import ImageArchives
 from minikubelet.sources.listing import shown
 
 #: Longer than any event takes to arrive, also on a busy machine.
-PATIENCE = 10.0
+PATIENCE = 15.0
 
 
 class Runtime:
