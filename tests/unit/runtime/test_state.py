@@ -34,7 +34,7 @@ async def following(fake: FakeCRI, relist_period: float = 60) -> AsyncIterator[R
         observer = RuntimeState(channel, owner=OWNER, relist_period=relist_period)
         running = asyncio.create_task(observer.run(), name="run the state")
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(15):
                 await observer.wait_connected()
                 await fake.subscribed.wait()
             yield observer
@@ -49,7 +49,7 @@ async def until(observer: RuntimeState, condition: Callable[[], bool]) -> None:
     changed = asyncio.Event()
     end = observer.subscribe(lambda _: changed.set())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             while not condition():
                 await changed.wait()
                 changed.clear()
@@ -345,7 +345,7 @@ async def test_lost_returns_when_the_runtime_is_back(fake: FakeCRI) -> None:
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await fake.start()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             await waiting
         assert observer.connected
 
@@ -354,7 +354,7 @@ async def test_lost_notices_a_runtime_that_still_streams_but_does_not_answer(fak
     async with following(fake) as observer:
         fake.troubles["Status"] = [Trouble(code=grpc.StatusCode.UNKNOWN, text="server is not initialized yet")]
         looked = len(fake.called("ListContainers"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             await observer.lost()
         assert len(fake.called("ListContainers")) == looked + 1
 
@@ -380,7 +380,7 @@ async def test_what_ended_in_the_moment_of_the_subscription_is_found_by_a_second
 async def test_everything_is_looked_through_again_and_again(fake: FakeCRI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_SECOND_LOOK", 0.0)
     async with following(fake, relist_period=0.05):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             await fake.until_called("ListContainers", 5)
 
 
