@@ -59,6 +59,7 @@ from minikubelet.runtime.cri import CRIClient
 from minikubelet.runtime.host import default_address
 from minikubelet.runtime.mapping import NodeContext
 from minikubelet.runtime.mapping.cgroup import pod_limits
+from minikubelet.runtime.regular_files import read_regular
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.serving import served
 from minikubelet.sources.desired import Desired, Remembered
@@ -67,6 +68,9 @@ from minikubelet.store.database import Store, open_store
 from minikubelet.store.schema import SchemaTooNewError
 
 log = structlog.get_logger(__name__)
+
+#: Bytes.
+_LONGEST_RESOLV_CONF = 1024 * 1024
 
 
 class StartError(Exception):
@@ -292,8 +296,11 @@ def _home() -> Path | None:
 
 
 def read_resolv_conf(path: str) -> str | None:
-    """The configured file, read anew each time since networks change; None: none is configured (DNS-3)."""
-    return Path(path).read_text(errors="replace") if path else None
+    """The configured file, read anew each time since networks change; None: none is configured (DNS-3).
+
+    Raises OSError, also where it is no regular file nor a link to one.
+    """
+    return read_regular(Path(path), limit=_LONGEST_RESOLV_CONF).decode(errors="replace") if path else None
 
 
 def crash_backoff(config: Config) -> BackoffPolicy:

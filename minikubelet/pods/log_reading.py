@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, cast
 
 from minikubelet.pods.log_files import PACKED, attempts, put_aside
 from minikubelet.runtime.log_lines import Joiner
-from minikubelet.runtime.termination import open_regular
+from minikubelet.runtime.regular_files import open_regular
 
 #: How often the files are listed anew because rotation was at work meanwhile.
 _TRIES = 10

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,9 +28,12 @@ from minikubelet.api.pod import Pod
 from minikubelet.lifecycle.actions import Event
 from minikubelet.pods.credentials import logins_for
 from minikubelet.pods.objects import ObjectStore
+from minikubelet.runtime.regular_files import read_regular
 
 log = structlog.get_logger(__name__)
 
+#: Bytes of a file with credentials, at most.
+_LONGEST = 10 * 1024 * 1024
 _REASON = "FailedToRetrieveImagePullSecret"
 _NO_HELPERS = "its credential helpers (credsStore, credHelpers) are not run; write user and password under auths"
 
@@ -100,12 +102,12 @@ def _read_node_files(files: tuple[tuple[Path, Form], ...]) -> tuple[tuple[Entry,
     problems: list[str] = []
     for path, form in files:
         try:
-            data = path.read_bytes()
+            data = read_regular(path, limit=_LONGEST)
             entries = read_docker_config(data, form)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            problems.append(f"{path.absolute()}: {os.strerror(error.errno or 0)}; it is passed over")
+            problems.append(f"{path.absolute()}: {error.strerror or error}; it is passed over")
         except DockerConfigError as error:
             problems.append(f"{path.absolute()}: {error}; it is passed over")
         else:

@@ -6,11 +6,8 @@ the file, if it can reach it by another way: only a regular file is opened, and 
 
 from __future__ import annotations
 
-import os
-import stat
-from typing import BinaryIO
-
 from minikubelet.runtime.log_lines import parsed
+from minikubelet.runtime.regular_files import open_regular
 
 #: Bytes of the termination file, and lines and bytes of the log, that are taken; always the last ones.
 _MAX_FILE = 4096
@@ -61,17 +58,3 @@ def _tail(path: str, size: int) -> tuple[bytes, bool]:
         end = file.seek(0, 2)
         file.seek(max(0, end - size))
         return file.read(size), end <= size
-
-
-def open_regular(path: str, *, folder: int | None = None) -> BinaryIO:
-    """Open a regular file that is no link, in the directory with this descriptor if one is given. Raises OSError.
-
-    It is looked at before it is opened: to open a pipe is to wait for ever, and to open a device may do anything.
-    """
-    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError("it is not a regular file")
-        return open(f"/proc/self/fd/{found}", "rb")  # noqa: PTH123 - the file that was looked at, whatever its name is now
-    finally:
-        os.close(found)

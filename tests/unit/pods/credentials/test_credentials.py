@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -292,6 +294,39 @@ async def test_a_file_that_cannot_be_used_is_named_once(tmp_path: Path, monkeypa
         f"{folder}: Is a directory; it is passed over",
     ]
     assert "hunter2" not in str(logs)
+
+
+def _endless(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        pytest.param(os.mkfifo, "it is not a regular file", id="pipe"),
+        pytest.param(lambda path: path.symlink_to("/dev/zero"), "it is not a regular file", id="link to a device"),
+        pytest.param(_endless, "it has more than 10485760 bytes", id="endless"),
+        pytest.param(lambda path: path.symlink_to(path.name), "Too many levels of symbolic links", id="circle"),
+    ],
+)
+@pytest.mark.parametrize("place", ["root/config.json", "here/.dockercfg"])
+async def test_what_is_no_file_holds_up_nobody(
+    make: Callable[[Path], None], problem: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(tmp_path, monkeypatch)
+    make(tmp_path / place)
+    (tmp_path / "home/.dockercfg").write_text(config("home", form="cfg"))
+    with structlog.testing.capture_logs() as logs:
+        assert await node.users() == ["home"]
+    assert [line["problem"] for line in logs] == [f"{tmp_path / place}: {problem}; it is passed over"]
+
+
+async def test_a_file_may_be_a_link_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(tmp_path, monkeypatch)
+    (tmp_path / "kept").write_text(config("kept"))
+    (tmp_path / "root/config.json").symlink_to(tmp_path / "kept")
+    assert await node.users() == ["kept"]
 
 
 @pytest.mark.parametrize("helpers", [{"credsStore": "desktop"}, {"credHelpers": {"r.example": "x"}}])
