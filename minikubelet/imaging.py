@@ -24,6 +24,7 @@ from minikubelet.pods.images import Credentials, ImagePuller
 from minikubelet.pods.live import LivePods
 from minikubelet.pods.recorder import EventRecorder
 from minikubelet.runtime.cri import CRIClient
+from minikubelet.runtime.errors import ContainerRuntimeError
 from minikubelet.runtime.images import ImageService
 from minikubelet.runtime.state import RuntimeState
 from minikubelet.server.parts import ArchiveProblem, ImageArchivesStatus, ImportedArchive
@@ -47,7 +48,7 @@ class Imaging:
         self._state = state
         self._live = live
         self._recorder = recorder
-        self.service = ImageService(channel)
+        self.service = ImageService(channel, owner=str(config.root_dir))
         self.news = ImageNews()
         self.uses = ImageUses()
         self.archives = ImageArchives(
@@ -104,9 +105,19 @@ class Imaging:
         """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.archives.run(), name="image archives")
+            tasks.create_task(self._clear(), name="end what was left of imports")
             await self.informed.wait()
             await self._state.wait_connected()
             tasks.create_task(self.keeper.run(), name="remove unused images")
+
+    async def _clear(self) -> None:
+        """A daemon that was killed again and again must not fill the disk with halves of images."""
+        await self._state.wait_connected()
+        try:
+            if count := await self.service.clear_imports():
+                log.info("removed what was left of imports that were cut off", imports=count)
+        except ContainerRuntimeError as error:  # what is left expires by itself
+            log.warning("what may be left of imports that were cut off is not removed", error=str(error))
 
     def status(self) -> ImageArchivesStatus:
         now = self.archives.status()

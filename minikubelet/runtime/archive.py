@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,21 +20,18 @@ from google.protobuf import field_mask_pb2
 from minikubelet.runtime.archive_contents import Blob, NamedImage
 from minikubelet.runtime.archive_file import PIECE, ArchiveError
 from minikubelet.runtime.archive_reader import ArchiveReader
-from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import translated
+from minikubelet.runtime.leases import ImportLeases, Metadata
 from minikubelet.runtime.pb import (
     content_pb2,
     content_pb2_grpc,
     images_pb2,
     images_pb2_grpc,
-    leases_pb2,
-    leases_pb2_grpc,
     types_pb2,
 )
 
 __all__ = ["BROUGHT", "ArchiveError", "NamedImage", "import_archive"]
 
-Metadata: TypeAlias = tuple[tuple[str, str], ...]
 WriteCall: TypeAlias = "grpc.aio.StreamStreamCall[content_pb2.WriteContentRequest, content_pb2.WriteContentResponse]"
 
 #: The label of image records that minikubelet brought: only such images are ever removed unasked (GC-4).
@@ -45,7 +40,7 @@ BROUGHT = "minikubelet/brought"
 _SHORT = 30
 
 
-async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedImage]:
+async def import_archive(channel: grpc.aio.Channel, path: Path, *, leases: ImportLeases) -> list[NamedImage]:
     """Load an archive and return the images that it names. Raises ArchiveError or ContainerRuntimeError.
 
     Nothing is written before all of the file was read and found whole; of what is there already nothing is written
@@ -54,7 +49,7 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedIma
     async with ArchiveReader(path) as reader:
         contents = await reader.contents()
         with translated():
-            async with _lease(channel) as metadata:
+            async with leases.held() as metadata:
                 try:
                     await _put(content_pb2_grpc.ContentStub(channel), reader, contents.blobs, metadata)
                 except _ChangedError as error:
@@ -66,22 +61,6 @@ async def import_archive(channel: grpc.aio.Channel, path: Path) -> list[NamedIma
 
 class _ChangedError(ArchiveError):
     """What is read is not what was surveyed."""
-
-
-@asynccontextmanager
-async def _lease(channel: grpc.aio.Channel) -> AsyncIterator[Metadata]:
-    """Keep what is written from garbage collection until the images refer to it. Yields the calls' metadata."""
-    leases = leases_pb2_grpc.LeasesStub(channel)
-    lease = f"minikubelet-import-{secrets.token_hex(8)}"
-    expire = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
-    labels = {"containerd.io/gc.expire": expire.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    await leases.Create(leases_pb2.CreateRequest(id=lease, labels=labels), metadata=NAMESPACE, timeout=_SHORT)
-    try:
-        yield (*NAMESPACE, ("containerd-lease", lease))
-    finally:
-        # If this fails the lease expires by itself.
-        with contextlib.suppress(grpc.aio.AioRpcError):
-            await leases.Delete(leases_pb2.DeleteRequest(id=lease), metadata=NAMESPACE, timeout=_SHORT)
 
 
 async def _put(

@@ -20,6 +20,7 @@ from minikubelet.runtime import archive
 from minikubelet.runtime.archive import ArchiveError, NamedImage
 from minikubelet.runtime.channel import NAMESPACE
 from minikubelet.runtime.errors import ContainerRuntimeError, NotFoundError, translated
+from minikubelet.runtime.leases import ImportLeases
 from minikubelet.runtime.pb import cri_pb2, cri_pb2_grpc, images_pb2, images_pb2_grpc, types_pb2
 
 log = structlog.get_logger(__name__)
@@ -40,8 +41,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 class ImageService:
     """CRI's image service, and imports by containerd's own services. Errors: runtime/errors.py."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, *, owner: str = "") -> None:
+        """`owner`: tells this minikubelet from others at the same containerd, also after a restart."""
         self._channel = channel
+        self._leases = ImportLeases(channel, owner=owner)
         self._stub = cri_pb2_grpc.ImageServiceStub(channel)
 
     async def status(self, image: str) -> cri_pb2.Image | None:
@@ -92,13 +95,18 @@ class ImageService:
 
         Raises archive.ArchiveError if the file is at fault.
         """
-        loaded = await archive.import_archive(self._channel, path)
+        loaded = await archive.import_archive(self._channel, path, leases=self._leases)
         for image in loaded:
             if not await self._appears(image.name):
                 raise ArchiveError(
                     f"{path}: containerd does not take {image.name} for an image that it can run: its log may say why"
                 )
         return loaded
+
+    async def clear_imports(self) -> int:
+        """Remove what this minikubelet was writing when it was killed; of another's, nothing. Returns how many."""
+        with translated():
+            return await self._leases.end_left()
 
     async def _appears(self, name: str) -> bool:
         """CRI follows containerd's image events; it is a millisecond or two behind (CD 9)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from backports import zstd
 from minikubelet.runtime.archive import ArchiveError
 from minikubelet.runtime.channel import connect
 from minikubelet.runtime.checks import Finding, inspect, look
-from minikubelet.runtime.images import Record
+from minikubelet.runtime.images import ImageService, Record
 from tests.integration.runtime.conftest import Bench, eventually, sh
 from tests.support.containerd import PrivateContainerd
 from tests.support.images import PAUSE_NAME, Image, write_archive, write_docker_archive
@@ -126,6 +127,46 @@ async def test_what_is_no_archive_is_told(bench: Bench, tmp_path: Path, content:
         await bench.images.import_archive(file)
     with pytest.raises(ArchiveError, match="No such file"):
         await bench.images.import_archive(tmp_path / "missing.tar")
+
+
+async def test_what_a_killed_daemon_was_writing_goes_at_its_next_start_and_nothing_of_anothers(
+    own_bench: Bench, tmp_path: Path
+) -> None:
+    daemon = own_bench.daemon
+    ingests = daemon.base / "root/io.containerd.content.v1.content/ingest"
+    image = Image(names=("docker.io/library/cut:1",), padding=64 << 20)
+    archive = write_archive(tmp_path / "a.tar", [image])
+    program = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from minikubelet.runtime import archive\n"
+        "from minikubelet.runtime.channel import connect\n"
+        "from minikubelet.runtime.images import ImageService\n"
+        "async def rest(piece, source):\n"
+        "    yield piece\n"
+        "    print('begun', flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "archive._rest = rest\n"
+        "async def main():\n"
+        "    async with connect(Path(sys.argv[1])) as channel:\n"
+        "        await ImageService(channel, owner=sys.argv[2]).import_archive(Path(sys.argv[3]))\n"
+        "asyncio.run(main())\n"
+    )
+    for owner in ("ours", "ours", "another's"):
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, daemon.socket, owner, archive, stdout=asyncio.subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert await child.stdout.readline() == b"begun\n"
+        child.kill()
+        await child.wait()
+    assert len(list(ingests.iterdir())) == 3
+    service = ImageService(own_bench.channel, owner="ours")
+    assert await own_bench.images.clear_imports() == 0, "it has no name"
+    assert await service.clear_imports() == 2
+    assert len(list(ingests.iterdir())) == 1
+    assert await service.clear_imports() == 0
+    assert [it.name for it in await service.import_archive(archive)] == ["docker.io/library/cut:1"]
 
 
 async def test_a_pull_without_a_registry_fails_in_the_runtimes_words(bench: Bench) -> None:
