@@ -34,7 +34,9 @@ async def served(
     operations: Iterable[web.RouteDef] = (),
 ) -> AsyncIterator[None]:
     """Serve until left. `routes` only show, `operations` act. Raises server.app.ListenError."""
-    batch = batch_routes(jobs=jobs.shown_jobs, cronjobs=jobs.shown_cronjobs, subscribe=jobs.subscribe)
+    batch = batch_routes(
+        jobs=jobs.shown_jobs, job=jobs.shown_job, cronjobs=jobs.shown_cronjobs, subscribe=jobs.subscribe
+    )
     single = pod_routes(pods=pods.all, subscribe=lambda changed: pods.subscribe(lambda _uid, _pod: changed()))
     seen = (*batch, *single, *routes)
     async with contextlib.AsyncExitStack() as stack:

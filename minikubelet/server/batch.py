@@ -19,8 +19,14 @@ _ENDED = frozenset({"Complete", "Failed"})
 
 
 def batch_routes(
-    *, jobs: Callable[[], Iterable[Job]], cronjobs: Callable[[], Iterable[CronJob]], subscribe: Subscribe
+    *,
+    jobs: Callable[[], Iterable[Job]],
+    job: Callable[[str, str], Job | None],
+    cronjobs: Callable[[], Iterable[CronJob]],
+    subscribe: Subscribe,
 ) -> tuple[web.RouteDef, ...]:
+    """`job`: the one of a namespace and name, without making all others up as well."""
+
     async def list_jobs(_: web.Request) -> web.Response:
         return _listing("JobList", jobs())
 
@@ -30,17 +36,13 @@ def batch_routes(
     async def one_job(request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
 
-        def now() -> Job | None:
-            found = (job for job in jobs() if (job.metadata.namespace, job.metadata.name) == (namespace, name))
-            return next(found, None)
-
         condition = request.query.get("for", "")
         if condition:
-            await until(lambda: _settled(now(), condition), subscribe, seconds=seconds_of(request))
-        job = now()
-        if job is None:
+            await until(lambda: _settled(job(namespace, name), condition), subscribe, seconds=seconds_of(request))
+        found = job(namespace, name)
+        if found is None:
             raise web.HTTPNotFound
-        return web.Response(body=_encode(job), content_type="application/json")
+        return web.Response(body=_encode(found), content_type="application/json")
 
     return (
         web.get("/jobs", list_jobs),

@@ -31,6 +31,10 @@ class Room:
         self.waited_for.set()
         return lambda: self.subscribers.remove(subscriber)
 
+    def job(self, namespace: str, name: str) -> Job | None:
+        found = (job for job in self.jobs if (job.metadata.namespace, job.metadata.name) == (namespace, name))
+        return next(found, None)
+
     def show(self, *kinds: str) -> None:
         conditions = tuple(JobCondition(type=kind, status="True") for kind in kinds)
         self.jobs = [replace(JOB, status=JobStatus(conditions=conditions))]
@@ -47,7 +51,8 @@ async def room() -> Room:
 async def client(room: Room) -> AsyncIterator[Client]:
     app = web.Application()
     cron = CronJob(metadata=ObjectMeta(name="c", namespace="default"))
-    app.add_routes(batch_routes(jobs=lambda: room.jobs, cronjobs=lambda: [cron], subscribe=room.subscribe))
+    routes = batch_routes(jobs=lambda: room.jobs, job=room.job, cronjobs=lambda: [cron], subscribe=room.subscribe)
+    app.add_routes(routes)
     async with TestClient(TestServer(app)) as found:
         yield found
 
