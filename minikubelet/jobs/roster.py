@@ -46,7 +46,7 @@ class Roster:
 
     def shown_job(self, namespace: str, name: str) -> Job | None:
         worker = self.jobs.get(Key(namespace, name))
-        return worker and shown_job(worker.record, worker.pods.values())
+        return None if worker is None else shown_job(worker.record, worker.pods.values())
 
     def shown_cronjobs(self) -> list[CronJob]:
         return [shown_cronjob(it.record, self.children(it.record.uid)) for it in self.crons.values()]
