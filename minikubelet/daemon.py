@@ -298,9 +298,14 @@ def _home() -> Path | None:
 def read_resolv_conf(path: str) -> str | None:
     """The configured file, read anew each time since networks change; None: none is configured (DNS-3).
 
-    Raises OSError, also where it is no regular file nor a link to one.
+    Raises OSError with the file's name, also where it is no regular file nor a link to one.
     """
-    return read_regular(Path(path), limit=_LONGEST_RESOLV_CONF).decode(errors="replace") if path else None
+    if not path:
+        return None
+    try:
+        return read_regular(Path(path), limit=_LONGEST_RESOLV_CONF).decode(errors="replace")
+    except OSError as error:
+        raise OSError(f"resolvConf: {path}: {error.strerror or error}") from error
 
 
 def crash_backoff(config: Config) -> BackoffPolicy:

@@ -90,9 +90,11 @@ async def _try_until_made(
 async def _run(pod: Pod, attempt: int, services: Services) -> None:
     handler = services.node.handler(pod.spec.runtime_class_name)
     first_id = await services.users.first_id(pod)
-    config, warnings = sandbox_config(
-        pod, services.node, attempt=attempt, resolv_conf=services.resolv_conf(), first_id=first_id
-    )
+    try:
+        resolv_conf = services.resolv_conf()
+    except OSError as error:
+        raise DNSError(str(error)) from error
+    config, warnings = sandbox_config(pod, services.node, attempt=attempt, resolv_conf=resolv_conf, first_id=first_id)
     for warned in warnings:
         _tell(pod, services, warned.reason, warned.message)
     sandbox_id = await run_sandbox(services.cri, config, removed=services.state.note_removed, handler=handler)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -186,3 +187,36 @@ async def test_vo_14_what_a_container_leaves_in_its_volumes_leads_nowhere_when_t
     assert list(pods.iterdir()) == []
     assert [entry.name for entry in (folder.site.node.base / "outside").iterdir()] == ["secret"]
     assert (folder.site.node.base / "outside").stat().st_gid == 0
+
+
+async def test_pipes_in_place_of_the_daemons_own_files_hold_up_nobody() -> None:
+    """DNS-3, IM-8: as many pulls as there are threads, and a pod beside them."""
+    async with private_site(start=False) as site:
+        base, folder = site.node.base, Folder(site)
+        resolv = base / "resolv.conf"
+        os.mkfifo(resolv)
+        (base / "minikubelet").mkdir(exist_ok=True)
+        os.mkfifo(base / "minikubelet/config.json")
+        site.node.configure(f"resolvConf: {resolv}\n")
+        await asyncio.to_thread(site.node.start)
+        folder.put("web", manifest(sh("main", "echo fine"), volumes=[]))
+        told = f"Failed to create pod sandbox: resolvConf: {resolv}: it is not a regular file"
+
+        async def is_told() -> bool:
+            return told in json.dumps(await asyncio.to_thread(site.node.get, "/events"))
+
+        await site.until("the pipe is told of", is_told)
+        resolv.unlink()
+        resolv.write_text("nameserver 192.0.2.1\n")
+        for number in range(40):
+            container = {**sh("main", ""), "image": f"127.0.0.1:9/none{number}:1"}
+            waiting = json.loads(manifest(container, volumes=[]))
+            waiting["metadata"]["name"] = f"waits{number}"
+            folder.put(f"waits{number}", json.dumps(waiting))
+        await folder.prints("fine")
+
+        async def pulled_in_vain() -> bool:
+            found = [it for it in await site.pods() if it["metadata"]["name"].startswith("waits")]
+            return json.dumps(found).count("ImagePull") >= 40
+
+        await site.until("every pull has come to its end", pulled_in_vain, within=120)
