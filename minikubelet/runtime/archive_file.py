@@ -88,6 +88,7 @@ def survey(file: IO[bytes], *, given_up: Callable[[], bool] = lambda: False) -> 
             elif entry.is_file:
                 found[name] = _read(entry, name, room=left)
                 left -= len(found[name].document or b"")
+        tar.finish()
     return found
 
 

@@ -17,6 +17,8 @@ MOST_MEMBERS = 10_000
 _LARGEST_HEADER, _ALL_HEADERS = 1 << 20, 32 << 20
 #: Headers that may come before one member: of GNU and of pax one for its name and one for its link, and a global one.
 _MOST_HEADERS = 8
+#: Bytes after the end; tar fills up what it writes.
+_MOST_PADDING = 16 << 20
 #: Bytes of content, whatever the file's own size is: an image of a petabyte of zeros packs well.
 _ALL_CONTENT = 1 << 40
 _PAX, _PAX_GLOBAL = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE), tarfile.XGLTYPE
@@ -79,6 +81,14 @@ class TarStream:
             for _ in content:
                 pass
             place += 1
+
+    def finish(self) -> None:
+        """Read what comes after the last member: only at its end a packed file tells whether it was whole."""
+        left = _MOST_PADDING
+        while piece := self._read(PIECE):
+            left -= len(piece)
+            if left < 0:
+                raise ArchiveError("goes on after its end")
 
     def _member(self, *, first: bool) -> tuple[str, str, bytes, int] | None:
         """Name, link's target, type, size of the content. None: the archive has ended."""

@@ -23,6 +23,7 @@ from minikubelet.runtime.archive_file import ArchiveError, GivenUpError, Member,
 from minikubelet.runtime.archive_reader import ArchiveReader
 
 BIG = bytes(range(256)) * (archive_file.PIECE // 256 * 2 + 1)
+_CHECKED: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
 FILES = {"a.json": b"{}", "folder/big": BIG, "small": b"x"}
 
 
@@ -68,6 +69,21 @@ def test_half_an_archive_is_told_as_such(pack: Callable[[bytes], bytes], keep: f
     whole = pack(tar({"noise": os.urandom(3 << 20)}))
     with pytest.raises(ArchiveError, match="ends too early"):
         survey(io.BytesIO(whole[: int(len(whole) * keep)]))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda it: zstd.compress(it, options=_CHECKED)], ids=["gzip", "zstd"])
+def test_the_checksum_at_the_end_of_a_packed_file_is_looked_at(pack: Callable[[bytes], bytes]) -> None:
+    packed = bytearray(pack(tar()))
+    packed[-6 if packed[:2] == archive_file.GZIP else -1] ^= 1
+    with pytest.raises(ArchiveError, match="cannot be read"):
+        survey(io.BytesIO(packed))
+
+
+@PACKS
+def test_what_comes_after_the_end_is_read_to_a_bound(pack: Callable[[bytes], bytes]) -> None:
+    assert survey(io.BytesIO(pack(tar() + bytes(1 << 20)))).keys() == FILES.keys()
+    with pytest.raises(ArchiveError, match="goes on after its end"):
+        survey(io.BytesIO(pack(tar() + bytes(17 << 20))))
 
 
 @pytest.mark.parametrize(
