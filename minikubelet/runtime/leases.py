@@ -6,13 +6,13 @@ an image goes with it. `archive` holds them, `images` ends what was left.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
+import grpc
 import grpc.aio
 
 from minikubelet.runtime.channel import NAMESPACE
@@ -34,6 +34,8 @@ class ImportLeases:
         self._leases = leases_pb2_grpc.LeasesStub(channel)
         self._owner = owner
         self._run = secrets.token_hex(8)
+        #: Leases that could not be ended when they should have been.
+        self._unended: set[str] = set()
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[Metadata]:
@@ -43,13 +45,25 @@ class ImportLeases:
         labels = {"containerd.io/gc.expire": expire.strftime("%Y-%m-%dT%H:%M:%SZ"), _RUN: self._run}
         if self._owner:
             labels[_OWNER] = self._owner
-        await self._leases.Create(leases_pb2.CreateRequest(id=lease, labels=labels), metadata=NAMESPACE, timeout=_SHORT)
+        for left in tuple(self._unended):
+            await self._end(left)
         try:
+            request = leases_pb2.CreateRequest(id=lease, labels=labels)
+            await self._leases.Create(request, metadata=NAMESPACE, timeout=_SHORT)
             yield (*NAMESPACE, ("containerd-lease", lease))
         finally:
-            # If this fails the lease ends at the next start, or expires by itself.
-            with contextlib.suppress(grpc.aio.AioRpcError):
-                await self._leases.Delete(leases_pb2.DeleteRequest(id=lease), metadata=NAMESPACE, timeout=_SHORT)
+            await self._end(lease)
+
+    async def _end(self, lease: str) -> None:
+        """If this fails it is tried again before the next one, or at the next start; at last it expires."""
+        self._unended.add(lease)
+        request = leases_pb2.DeleteRequest(id=lease)
+        try:
+            await self._leases.Delete(request, metadata=NAMESPACE, timeout=_SHORT)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                return
+        self._unended.discard(lease)
 
     async def end_left(self) -> int:
         """End what earlier runs of the owner have left, and remove what only they kept. Returns how many."""

@@ -30,7 +30,8 @@ async def while_asked(request: web.Request, work: Coroutine[Any, Any, T]) -> T:
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.cancel()
+            if not task.cancelling():  # a second time would keep it from cleaning up
+                task.cancel()
             await asyncio.wait({task})
             raise
     if task.cancelled():

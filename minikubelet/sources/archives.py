@@ -210,8 +210,8 @@ class ImageArchives:
         self._due.setdefault(name, asyncio.get_running_loop().time())
 
     def _give_up(self, file: _Archive) -> None:
-        """End the import of what the file held."""
-        if self._importing is not None and self._importing[0] is file:
+        """End the import of what the file held; once, so that it can clean up."""
+        if self._importing is not None and self._importing[0] is file and not self._importing[1].cancelling():
             self._importing[1].cancel()
 
     def settled(self, look: Look[Settled], *, on_time: bool) -> None:  # noqa: ARG002  the follower's signature
@@ -335,7 +335,8 @@ class ImageArchives:
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.cancel()
+            if not task.cancelling():
+                task.cancel()
             await asyncio.wait({task})  # it leaves nothing behind
             raise
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,12 @@ import grpc.aio
 import pytest
 from backports import zstd
 
+from minikubelet.runtime import archive
 from minikubelet.runtime.archive import ArchiveError
-from minikubelet.runtime.channel import connect
+from minikubelet.runtime.channel import NAMESPACE, connect
 from minikubelet.runtime.checks import Finding, inspect, look
 from minikubelet.runtime.images import ImageService, Record
+from minikubelet.runtime.pb import leases_pb2, leases_pb2_grpc
 from tests.integration.runtime.conftest import Bench, eventually, sh
 from tests.support.containerd import PrivateContainerd
 from tests.support.images import PAUSE_NAME, Image, write_archive, write_docker_archive
@@ -167,6 +170,29 @@ async def test_what_a_killed_daemon_was_writing_goes_at_its_next_start_and_nothi
     assert len(list(ingests.iterdir())) == 1
     assert await service.clear_imports() == 0
     assert [it.name for it in await service.import_archive(archive)] == ["docker.io/library/cut:1"]
+
+
+async def _leases(bench: Bench) -> list[str]:
+    stub = leases_pb2_grpc.LeasesStub(bench.channel)
+    return [it.id for it in (await stub.List(leases_pb2.ListRequest(), metadata=NAMESPACE, wait_for_ready=True)).leases]
+
+
+async def test_an_import_that_containerd_did_not_survive_leaves_nothing_for_long(
+    own_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut(*_: object) -> None:
+        await asyncio.to_thread(own_bench.daemon.stop, sig=signal.SIGKILL)
+        raise RuntimeError("cut")
+
+    one, two = (write_archive(tmp_path / f"{it}.tar", [_image(it)]) for it in ("one", "two"))
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "_put", cut)
+        with pytest.raises(RuntimeError, match="cut"):
+            await own_bench.images.import_archive(one)
+    await asyncio.to_thread(own_bench.daemon.start)
+    assert len(await _leases(own_bench)) == 1
+    await own_bench.images.import_archive(two)
+    assert await _leases(own_bench) == []
 
 
 async def test_a_pull_without_a_registry_fails_in_the_runtimes_words(bench: Bench) -> None:
