@@ -16,15 +16,13 @@ import asyncio
 import functools
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
 import structlog
 
 from minikubelet.api.image_name import ImageNameError, full_name
-from minikubelet.runtime.archive import ArchiveError, NamedImage
+from minikubelet.runtime.archive import ArchiveError
 from minikubelet.runtime.errors import ContainerRuntimeError, RuntimeUnavailableError
-from minikubelet.runtime.images import Record
 from minikubelet.sources.archive_files import (
     FOLDER,
     Settled,
@@ -33,7 +31,8 @@ from minikubelet.sources.archive_files import (
     signature_now,
     why_unreadable,
 )
-from minikubelet.sources.archive_notes import ArchiveNotes, Note
+from minikubelet.sources.archive_imports import Archive, ArchivesStatus, GivenUpError, Images, Importing
+from minikubelet.sources.archive_notes import ArchiveNotes
 from minikubelet.sources.folder_watch import FolderWatch
 from minikubelet.sources.listing import Look, shown
 from minikubelet.sources.reading import Signature, UnusableError
@@ -43,44 +42,6 @@ from minikubelet.sources.trouble import Trouble
 _RETRY_FIRST, _RETRY_MAX = 10.0, 300.0
 #: Seconds after which an archive that is not imported yet is not waited for any more.
 _PATIENCE = 60.0
-
-
-class Images(Protocol):
-    """What is needed of `runtime.images.ImageService`."""
-
-    async def import_archive(self, path: Path) -> list[NamedImage]: ...
-    async def records(self) -> dict[str, Record]: ...
-
-
-class ArchivesStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the folder is, for `/status`."""
-
-    #: Names of images, by file.
-    images: Mapping[str, tuple[str, ...]]
-    #: What is wrong, by file; the folder's own error has its path.
-    errors: Mapping[str, str]
-    being_written: frozenset[str]
-    #: Files that are still to be imported.
-    due: frozenset[str]
-
-
-class _Archive(msgspec.Struct, kw_only=True):
-    """A file of the folder as far as it was dealt with."""
-
-    path: Path
-    #: None: it cannot be read, or not yet.
-    signature: Signature | None = None
-    #: What is known of the import of this content, or of an earlier one.
-    note: Note | None = None
-    error: str = ""
-    being_written: bool = False
-    #: When what containerd refused is tried again, and after what pause.
-    retry_at: float | None = None
-    pause: float = 0.0
-
-
-class _GivenUpError(Exception):
-    """What is imported is not in the folder any more."""
 
 
 class ImageArchives:
@@ -106,11 +67,10 @@ class ImageArchives:
         self._lost = lost
         self._arrived = arrived
         self._log = structlog.get_logger(__name__).bind(folder=str(self._path))
-        self._files: dict[str, _Archive] = {}
+        self._files: dict[str, Archive] = {}
         #: What is to be imported, or looked at again, and since when.
         self._due: dict[str, float] = {}
-        #: The import that goes on: of which file.
-        self._importing: tuple[_Archive, asyncio.Task[list[NamedImage]]] | None = None
+        self._importing = Importing(images)
         self._folder_error = ""
         self._folders: frozenset[str] = frozenset()
         self._looked = False
@@ -193,26 +153,21 @@ class ImageArchives:
                 self._forget(name)
                 continue
             if (file := self._files.get(name)) is None:
-                file = self._files[name] = _Archive(path=self._path / name, note=self._notes.of(name))
+                file = self._files[name] = Archive(path=self._path / name, note=self._notes.of(name))
             file.being_written = outcome is Trouble.BEING_WRITTEN
             match outcome:
                 case Settled(path, signature) if signature != file.signature or file.error:
-                    self._give_up(file)
+                    self._importing.give_up(file)
                     file.path, file.signature, file.retry_at, file.pause = path, signature, None, 0.0
                     self._due[name] = asyncio.get_running_loop().time()
                 case UnusableError():
-                    self._give_up(file)
+                    self._importing.give_up(file)
                     file.signature = None
                     self._due.pop(name, None)
                     self._tell(name, file, str(outcome))
 
     def _want(self, name: str) -> None:
         self._due.setdefault(name, asyncio.get_running_loop().time())
-
-    def _give_up(self, file: _Archive) -> None:
-        """End the import of what the file held; once, so that it can clean up."""
-        if self._importing is not None and self._importing[0] is file and not self._importing[1].cancelling():
-            self._importing[1].cancel()
 
     def settled(self, look: Look[Settled], *, on_time: bool) -> None:  # noqa: ARG002  the follower's signature
         # One that was never there is no trouble.
@@ -233,7 +188,7 @@ class ImageArchives:
         self._notes.forget(name)
         if file is None:
             return
-        self._give_up(file)
+        self._importing.give_up(file)
         if file.error:
             self._log.info("no more errors, the image archive is gone", file=name)
         if file.note:
@@ -281,7 +236,7 @@ class ImageArchives:
                 await self._notes.save()
             if file.signature == signature:
                 self._tell(name, file, "")
-        except _GivenUpError:
+        except GivenUpError:
             self._log.info("the import was given up: the image archive is gone, or another now", file=name)
             self._give_back(self._notes.images())  # some names may have been given already
             return
@@ -317,9 +272,9 @@ class ImageArchives:
             if self._holder(image) == name
         )
 
-    async def _import(self, name: str, file: _Archive, signature: Signature) -> None:
+    async def _import(self, name: str, file: Archive, signature: Signature) -> None:
         self._log.info("importing an image archive", file=name, size=signature.size)
-        loaded = await self._imported(file)
+        loaded = await self._importing.run(file)
         images = {image.name: image.digest for image in loaded}
         if self._files.get(name) is file:
             file.note = self._notes.put(name, signature, images)
@@ -327,23 +282,6 @@ class ImageArchives:
             self._give_back(images)
         self._log.info("images imported", file=name, images=list(images))
         self._arrived(images.keys())
-
-    async def _imported(self, file: _Archive) -> list[NamedImage]:
-        """Raises _GivenUpError, and what the import raises."""
-        task = asyncio.create_task(self._images.import_archive(file.path), name=f"import {file.path.name}")
-        self._importing = file, task
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            if not task.cancelling():
-                task.cancel()
-            await asyncio.wait({task})  # it leaves nothing behind
-            raise
-        finally:
-            self._importing = None
-        if task.cancelled():
-            raise _GivenUpError
-        return task.result()
 
     def _holder(self, image: str) -> str | None:
         """Of the archives with an image of that name the one imported last."""
@@ -353,7 +291,7 @@ class ImageArchives:
     def _idle(self) -> bool:
         return self._looked and not self._due
 
-    def _tell(self, name: str, file: _Archive, error: str) -> None:
+    def _tell(self, name: str, file: Archive, error: str) -> None:
         if self._files.get(name) is not file:
             return
         if error and error != file.error:
