@@ -41,7 +41,7 @@ class Site:
 
         def container(who: str, on_term: str, life: str) -> dict[str, object]:
             trap = f"echo {who} term >>/journal/{name}; {on_term}"
-            script = f"echo {who} started >>/journal/{name}; trap '{trap}' TERM; {life}"
+            script = f"trap '{trap}' TERM; echo {who} started >>/journal/{name}; {life}"
             return {"name": who, "image": "busybox:1.36", "command": ["sh", "-c", script], "volumeMounts": mounts}
 
         body = {

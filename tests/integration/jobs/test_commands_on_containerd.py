@@ -86,9 +86,14 @@ class Gate:
         self.volume = {"name": "gate", "hostPath": {"path": str(self.folder)}}
 
     def container(self, code: int) -> dict[str, Any]:
-        script = f"trap 'touch /gate/told; until [ -e /gate/open ]; do sleep 0.1; done; exit {code}' TERM; "
+        trap = f"trap 'touch /gate/told; until [ -e /gate/open ]; do sleep 0.1; done; exit {code}' TERM"
         mounts = [{"name": "gate", "mountPath": "/gate"}]
-        return container("main", script + "while :; do sleep 0.1; done", volumeMounts=mounts)
+        return container("main", f"{trap}; touch /gate/up; while :; do sleep 0.1; done", volumeMounts=mounts)
+
+    @property
+    def up(self) -> bool:
+        """It would hear if it were told."""
+        return (self.folder / "up").exists()
 
     @property
     def told(self) -> bool:
@@ -105,7 +110,7 @@ def test_row_36_a_deleted_pod_has_failed_at_once_and_is_replaced_while_it_ends(n
         node,
         job("at-once", spec, terminationGracePeriodSeconds=120, containers=[gate.container(0)], volumes=[gate.volume]),
     )
-    until(lambda: running(node, "at-once"))
+    until(lambda: gate.up and running(node, "at-once"))
     (name,) = running(node, "at-once")
     assert answered_then_killed(node, "delete", "pod", name, "--no-wait") == f'pod "{name}" deleted\n'
     assert counts(node, "at-once")["failed"] == 1
@@ -130,7 +135,7 @@ def test_row_36_with_policy_failed_a_deleted_pod_is_replaced_when_it_has_ended(n
             volumes=[gate.volume],
         ),
     )
-    until(lambda: running(node, "when-failed"))
+    until(lambda: gate.up and running(node, "when-failed"))
     (name,) = running(node, "when-failed")
     answered_then_killed(node, "delete", f"pod/{name}", "--no-wait")
     until(lambda: gate.told)
@@ -204,7 +209,7 @@ def test_a_finished_job_runs_again(node: PrivateNode) -> None:
 def test_a_running_job_ends_before_it_runs_again(node: PrivateNode) -> None:
     gate = Gate(node, "over")
     put(node, job("over", {}, terminationGracePeriodSeconds=120, containers=[gate.container(0)], volumes=[gate.volume]))
-    until(lambda: running(node, "over"))
+    until(lambda: gate.up and running(node, "over"))
     first = uid(node, "over")
     answered_then_killed(node, "job", "restart", "over", "--no-wait")
     until(lambda: gate.told)
@@ -234,7 +239,7 @@ def web(node: PrivateNode) -> Iterator[Path]:
     lines.write_text("")
 
     def member(name: str, on_term: str = "exit 0", **fields: Any) -> dict[str, Any]:
-        script = f"echo {name} starts >> /s/lines; trap 'echo {name} ends >> /s/lines; {on_term}' TERM; "
+        script = f"trap 'echo {name} ends >> /s/lines; {on_term}' TERM; echo {name} starts >> /s/lines; "
         mounts = [{"name": "s", "mountPath": "/s"}]
         return container(name, script + "while :; do sleep 0.1; done", volumeMounts=mounts, **fields)
 

@@ -153,9 +153,15 @@ async def test_exec_that_takes_too_long_ends_with_a_deadline(bench: Bench) -> No
 
 
 async def test_stop_sends_the_signal_waits_and_kills(bench: Bench) -> None:
-    pod = bench.pod(sh("trap 'echo term > /dev/termination-log; exit 5' TERM; while :; do sleep 0.1; done"))
+    trap = "trap 'echo term > /dev/termination-log; exit 5' TERM; echo set"
+    pod = bench.pod(sh(f"{trap}; while :; do sleep 0.1; done"))
     sandbox = await bench.sandbox(pod)
     container = await bench.run(pod, sandbox)
+
+    async def trap_is_set() -> bool:
+        return bench.log(pod).read_text().endswith(" set\n")
+
+    await eventually(trap_is_set)
     await bench.cri.stop_container(container, timeout=10)
     assert (await bench.cri.container_status(container)).exit_code == 5
     stubborn = bench.pod(sh("trap '' TERM; while :; do sleep 0.1; done"), uid=f"{pod.metadata.uid}-2")
